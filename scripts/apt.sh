@@ -1,8 +1,8 @@
-# Sourced, not run: packages of Debian suites that this machine's apt may lack, in a configuration
-# of our own, because nobody wants a test to change where the machine's packages come from.
+# Packages of Debian suites that this machine's apt may lack. Uses a configuration of its own, so
+# that a test does not change the machine's package sources. Sourced.
 
-# configure_apt FOLDER [SUITE...]: lists and downloads are kept there. Post: own_apt holds the
-# options for apt-get and apt-cache.
+# configure_apt FOLDER [SUITE...]: set own_apt to the options for apt-get and apt-cache. Lists and
+# downloads are kept in FOLDER.
 configure_apt() {
     local folder=$1 mirror suite
     shift

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Formats all files in place: comments and Markdown beyond column 100, then C, Go, Python and Rust.
+# Format all files in place: comments and Markdown beyond column 100, then C, Go, Python and Rust.
 #     scripts/format.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# What `make lint` checks beside cargo's own lints. Prints only what is wrong; all checks run.
-#     scripts/lint.sh [CHECK]...    c go python shell text size layers specification; all by default
-#     scripts/lint.sh --update      lowers the lists of scripts/lint/*.txt to what is still wrong
-#     scripts/lint.sh --accept      writes these lists anew, higher numbers too: after files were moved or reformatted
+# Checks of `make lint` beside cargo's own lints. Prints only problems; all checks run.
+#     scripts/lint.sh [CHECK]...    c go python shell text size layers specification [default: all]
+#     scripts/lint.sh --update      lower the lists of scripts/lint/*.txt to the remaining problems
+#     scripts/lint.sh --accept      rewrite these lists, with higher numbers, too, after files were
+#     moved or reformatted
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 . scripts/lint/files.sh
@@ -31,8 +32,8 @@ check_python() {
     return $good
 }
 
-# Scripts without a first line of their own are sourced: by BusyBox inside of virtual machines, else
-# by bash.
+# Scripts without a shebang line are sourced: by BusyBox inside of virtual machines, otherwise by
+# bash.
 check_shell() {
     local file good=0
     while read -r file; do
@@ -50,15 +51,17 @@ check_shell() {
 }
 
 check_text() { python3 -B scripts/lint/text.py; }
+check_english() { python3 -B scripts/lint/english.py "$@"; }
+check_docs() { python3 -B scripts/lint/docs.py; }
 check_size() { python3 -B scripts/lint/size.py "$@"; }
 check_layers() { python3 -B scripts/lint/layers.py "$@"; }
 check_specification() { python3 -B scripts/lint/specification.py; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-checks=(c go python shell text size layers specification)
+checks=(c go python shell text english docs size layers specification)
 case ${1:-} in
---update | --accept) checks=(size layers) option=$1 ;;
+--update | --accept) checks=(english size layers) option=$1 ;;
 ?*) checks=("$@") ;;
 esac
 failed=()

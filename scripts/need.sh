@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# Installs what is missing of the named groups, and says so:
+# Install missing packages of the named groups, and print their names:
 #     scripts/need.sh build test demo lint vm kvm
-# Made for Debian 12; elsewhere it names what is missing and stops.
+# For Debian 12; elsewhere it names the missing packages and stops.
 set -euo pipefail
 
 declare -A packages=() # package -> why it is installed
 
-# want PACKAGE COMMAND: the package, unless the command is there
+# want PACKAGE COMMAND: install the package unless the command exists
 want() {
     command -v "$2" >/dev/null 2>&1 || packages[$1]="$2"
 }
 
-# want_file PACKAGE PATH
+# want_file PACKAGE PATH: install the package unless the file exists
 want_file() {
     [ -e "$2" ] || packages[$1]="$2"
 }
 
-# Any that build/bpf.rs takes. Debian 12's own `clang` is version 14.
+# Install a clang that build/bpf.rs accepts. Debian 12's own `clang` is version 14.
 want_clang() {
     local version
     for version in 21 20 19 18 17 16 15; do
@@ -25,14 +25,14 @@ want_clang() {
     { command -v clang >/dev/null 2>&1 && ! clang --version | grep -q "version 1[0-4]\."; } || packages[clang-19]="clang"
 }
 
-# want_library PACKAGE NAME: the package, unless the loader knows the library
+# want_library PACKAGE NAME: install the package unless the loader knows the library
 want_library() {
     local cache
     cache=$(PATH="$PATH:/sbin:/usr/sbin" ldconfig -p)
     grep -q "^[[:space:]]*$2 " <<<"$cache" || packages[$1]="$2"
 }
 
-# It is all that some of the tests' machines have.
+# Some of the tests' machines contain nothing else.
 want_static_busybox() {
     { command -v busybox >/dev/null 2>&1 && ! ldd "$(command -v busybox)" >/dev/null 2>&1; } ||
         packages[busybox-static]="a busybox without libraries"
@@ -67,7 +67,7 @@ need_test() {
     want_module python3-pyte pyte
     want_module python3-prometheus-client prometheus_client
     want_library libgomp1 libgomp.so.1
-    # The version that Debian 12 calls by this name; other releases have another.
+    # The package name in Debian 12; other releases have another version.
     if apt-cache show libomp5-14 >/dev/null 2>&1; then
         want_library libomp5-14 libomp.so.5
         want clang clang
@@ -75,7 +75,7 @@ need_test() {
     fi
 }
 
-# want_module PACKAGE NAME: of Debian's own Python
+# want_module PACKAGE NAME: install the package unless Debian's own Python has the module
 want_module() {
     /usr/bin/python3 -c "import $2" 2>/dev/null || packages[$1]="Python's $2"
 }
@@ -87,7 +87,7 @@ need_demo() {
     python3 -c 'import ensurepip, venv' 2>/dev/null || packages[python3-venv]="the venv module"
 }
 
-# Programs that the study measures beside our own. What is not there is left out of it.
+# Programs that the study measures beside our own. It omits missing ones.
 need_study() {
     want memcached memcached
     want postgresql pg_lsclusters
@@ -102,7 +102,7 @@ need_study() {
     want_file libfftw3-dev /usr/include/fftw3.h
 }
 
-# A Slurm of one machine, in the folder of a test.
+# Slurm for a cluster of one machine in a test's folder.
 need_slurm() {
     need_build
     want_file munge /usr/sbin/munged
@@ -115,7 +115,7 @@ need_slurm() {
     want_library libgomp1 libgomp.so.1
 }
 
-# A Prometheus that a test starts, with its promtool. (Debian's package starts one of its own, too.)
+# Prometheus for a test, with promtool. (Debian's package also starts an instance of its own.)
 need_dashboard() {
     want prometheus prometheus
     want prometheus promtool
@@ -154,14 +154,15 @@ need_conformance() {
         packages[glibc-source]="/usr/src/glibc/glibc-*.tar.xz"
 }
 
-# What the public suites of `make conformance SUITES=DIR` need. Their sources are the user's.
+# Build requirements of the public suites of `make conformance SUITES=DIR`. The user provides the
+# sources.
 need_conformance_suites() {
     want gfortran gfortran
     want m4 m4
     want autoconf autoreconf
     want automake automake
     want pkg-config pkg-config
-    # LLVM's tests need clang, libomp and FileCheck of one version: the one that need_test takes.
+    # LLVM's tests need clang, libomp and FileCheck of one version: that of need_test.
     if apt-cache show libomp5-14 >/dev/null 2>&1; then
         want_library libomp5-14 libomp.so.5
         want_file clang-14 /usr/lib/llvm-14/bin/clang
@@ -170,7 +171,7 @@ need_conformance_suites() {
     fi
 }
 
-# Go itself is looked for by need_go.
+# need_go checks for Go itself.
 need_kubernetes() {
     want gcc gcc
     want binutils readelf
@@ -178,8 +179,8 @@ need_kubernetes() {
     want musl-tools musl-gcc
 }
 
-# Formatters of one version, for each writes a little otherwise. ruff is of pip: scripts/venv.sh. Go
-# itself is looked for by need_go.
+# Formatters in one version each, since versions differ in their results. ruff comes from pip:
+# scripts/venv.sh. need_go checks for Go itself.
 need_lint() {
     need_build
     want clang-format-19 clang-format-19
@@ -188,7 +189,7 @@ need_lint() {
     python3 -c 'import ensurepip, venv' 2>/dev/null || packages[python3-venv]="the venv module"
 }
 
-# Virtual machines in software, and what is run in them.
+# Virtual machines in software emulation, and programs that run in them.
 need_vm() {
     need_build
     want_static_busybox
@@ -197,26 +198,26 @@ need_vm() {
     new_qemu || [ -z "$(installable_qemu)" ] || packages[qemu-system-x86]="QEMU 10 or newer"
 }
 
-# Those that can run virtual machines, and modules for their kernel.
+# Virtual machines that can run virtual machines, and modules for their kernel.
 need_kvm() {
     need_vm
     want xz-utils xz
     want python3 python3
 }
 
-# Older ones have been seen to crash, or to emulate too little of SVM.
+# Older versions crash, or emulate too little of SVM.
 new_qemu() {
     local version
     version=$(qemu-system-x86_64 --version 2>/dev/null | sed -n 's/.*version \([0-9]*\)\..*/\1/p')
     [ "${version:-0}" -ge 10 ]
 }
 
-# The candidate's version, if it is new enough.
+# Print the candidate's version if it is new enough.
 installable_qemu() {
     apt-cache policy qemu-system-x86 2>/dev/null | sed -n 's/ *Candidate: *//p' | grep -E '^1:[1-9][0-9]'
 }
 
-# Debian 12 has QEMU 7, and 10 among its backports.
+# Debian 12 has QEMU 7, and 10 in its backports.
 install_backported_qemu() {
     new_qemu && return
     command -v apt-get >/dev/null 2>&1 || { echo "QEMU 10 or newer is needed: install it yourself" >&2; exit 1; }
@@ -245,8 +246,7 @@ install_packages() {
         apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends "${!packages[@]}" >/dev/null
 }
 
-# need_root PACKAGE...: to install them. Post: as_root is what goes before a command that needs
-# root.
+# need_root PACKAGE...: set as_root to the prefix of commands that need root
 need_root() {
     as_root=()
     if [ "$(id -u)" != 0 ]; then
@@ -258,8 +258,7 @@ need_root() {
     fi
 }
 
-# Rust is needed by every group but `model`. Debian 12 has no rustup package, and its cargo is too
-# old.
+# Every group but `model` needs Rust. Debian 12 has no rustup package, and its cargo is too old.
 need_rust() {
     local oldest=1.88
     PATH="$HOME/.cargo/bin:$PATH"
@@ -287,8 +286,8 @@ need_rust() {
     exit 1
 }
 
-# Any Go from 1.21 on fetches the one that go.mod names, if it may (GOTOOLCHAIN). Debian 12's own is
-# 1.19, and its backports have newer ones.
+# Any Go from 1.21 on fetches the version of go.mod, if permitted (GOTOOLCHAIN). Debian 12 has 1.19,
+# and newer versions in its backports.
 need_go() {
     local have oldest=1.21
     have=$(go env GOVERSION 2>/dev/null | sed 's/^go//')

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Builds target/release/lissom, the binary that is used and handed out.
+# Build target/release/lissom, the binary for use and distribution.
 #
-# It carries its libc: it runs wherever Linux does, with an older glibc, with another libc, or with
-# none, and starts 1.1 ms sooner than with three libraries to load and 10,000 addresses to relocate
-# (docs/start.md). `cargo build --release` makes one that is linked dynamically.
+# It is linked statically: it runs on any Linux, with an older glibc, another libc or none. It
+# starts 1.1 ms sooner than with three libraries to load and 10,000 addresses to relocate
+# (docs/design/lifecycle.md). `cargo build --release` builds a dynamically linked one.
 #
-# The flags are for this target: build scripts and macros, which cargo loads as libraries, are built
-# without them. No paths of this machine go into the binary.
+# The flags apply only to this target: cargo builds build scripts and macros, which it loads as
+# libraries, without them. The binary contains no paths of this machine.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-target}

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
-# Everything that can be tested on this machine, for a nightly run: hours.
+# Run everything that can be tested on this machine, for a nightly run (hours).
 #
-#     scripts/test-all.sh [PART ...]      all parts, or those named
+#     scripts/test-all.sh [PART ...]      all parts, or the named ones
 #
-# Goes on after a failure. What each part said is in target/test-all/PART.log. Prints a line for
-# each part, with its last line of output; last line: `N parts passed, M failed`. Exits with 1 if
-# one failed.
+# Continues after a failure. The output of each part is in target/test-all/PART.log. Prints a line
+# for each part, with its last line of output. Last line: `N parts passed, M failed`. Exits with 1
+# if one failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 logs=${CARGO_TARGET_DIR:-$PWD/target}/test-all
 mkdir -p "$logs"
 
-# The commands of each part, as the Makefile has them.
+# The commands of each part, as in the Makefile.
 run_part() {
     case $1 in
     lint) make lint ;;
@@ -37,7 +37,7 @@ passed=0 failed=0
     conformance fuzz
 for part; do
     began=$SECONDS
-    # In a shell of its own: within an `if` here, -e would not end it at the first failure.
+    # Use another shell: in an `if` of this one, -e would not end it at the first failure.
     if (export -f run_part && bash -euo pipefail -c "run_part $part") >"$logs/$part.log" 2>&1; then
         passed=$((passed + 1)) result=passed
     else

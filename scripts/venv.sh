@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Makes a folder with Python libraries, unless it is there already.
-#     scripts/venv.sh [REQUIREMENTS FOLDER]     by default what workloads/ml.py trains with, in target/venv
+# Make a folder with Python libraries, unless it exists.
+#     scripts/venv.sh [REQUIREMENTS FOLDER]
+# Default: the libraries with which workloads/ml.py trains, in target/venv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,5 +14,5 @@ echo "installing with pip into $venv: $(tr '\n' ' ' <"$wanted")"
 mkdir -p target
 python3 -m venv "$venv"
 "$venv/bin/python3" -m pip install --quiet --disable-pip-version-check -r "$wanted"
-# Last: a broken installation is tried again.
+# Last, so that a broken installation is repeated.
 cp "$wanted" "$venv/requirements.txt"

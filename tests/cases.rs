@@ -1,4 +1,4 @@
-//! Runs tests/cases/*.txt; tests/README.md describes their format.
+//! Run tests/cases/*.txt; tests/README.md describes their format.
 
 mod runner;
 
@@ -12,11 +12,11 @@ use runner::case::{self, Case};
 use runner::outcome::{Outcomes, Skips};
 use runner::{requires, run};
 
-/// What all trials share.
+/// State shared by all trials.
 struct Session {
     seed: u32,
     skips: Skips,
-    /// Held for writing by a case that runs alone.
+    /// Exclusive cases hold the write lock while they run, all others the read lock.
     machine: RwLock<()>,
     outcomes: Outcomes,
 }
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         machine: RwLock::new(()),
         outcomes: Outcomes::default(),
     });
-    // Those that run alone come last: they would keep the others waiting.
+    // Run exclusive cases last: each makes the others wait.
     let (alone, beside): (Vec<Case>, Vec<Case>) =
         cases.into_iter().partition(|case| case.exclusive);
     let trials = beside
@@ -72,7 +72,7 @@ fn refuse(message: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// One test for each level and ratio of the case that is selected.
+/// Return one trial for each selected level and ratio of the case.
 fn trials(case: Arc<Case>, selection: run::Selection, session: &Arc<Session>) -> Vec<Trial> {
     let variants = selection.variants(&case).into_iter();
     let trial = |variant: run::Variant| {

@@ -1,4 +1,5 @@
-// For drivers that test one part of the runtime: counts what holds, and prints what does not.
+// Check for drivers that test one part of the runtime: counts passed and failed checks and prints
+// the failed ones.
 #ifndef CHECK_H
 #define CHECK_H
 #include <stdbool.h>

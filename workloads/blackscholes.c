@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// Prices of options, as blackscholes of PARSEC: one thread reads the options, which are text, all
-// of the threads price a fixed part each, several times over, and one writes the prices. Not
-// malleable: the parts are fixed, and the threads stay. --size: options.
+// Prices of options, as blackscholes of PARSEC. One thread reads the options, which are text. All
+// threads price a fixed part each, several times, and one thread writes the prices. Not malleable:
+// the parts and the number of threads are fixed. --size: options.
 #include <math.h>
 #include <pthread.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// Conjugate gradients on a sparse symmetric matrix, as CG of the NAS parallel benchmarks: many
-// short parallel loops, with a barrier after each. Rows have different lengths, so the product with
-// the matrix is guided; the vectors' loops are static. --size: rows.
+// Conjugate gradients on a sparse symmetric matrix, as CG of the NAS Parallel Benchmarks: many
+// short parallel loops, with a barrier after each. Rows have different lengths, so the loop over
+// the matrix is guided; loops over vectors are static. --size: rows.
 #include <math.h>
 #include <omp.h>
 
@@ -10,17 +10,17 @@
 enum { ITERATIONS = 25, BLOCK = 512, MOST = 24 };
 static struct mix mix;
 static long n, blocks;
-static long *first; // of each row
+static long *first; // index of each row's first element
 static int *column;
 static double *value;
 static double *x, *r, *p, *q, *partial;
 
-// Row i is connected to i +- some distances, the same for all, as far as `i` has them: symmetric,
-// and dominated by the diagonal.
+// Row i may be connected to i +- each distance, so the matrix is symmetric; the diagonal dominates
+// it.
 static const long distance[] = {1, 2, 3, 5, 17, 129, 1031, 5003, 9973, 20011, 40009};
 enum { DISTANCES = sizeof distance / sizeof *distance };
 
-// An edge is there or not, for both of its ends.
+// Return whether rows `low` and low + distance[k] are connected.
 static int connected(long low, int k) {
     return low >= 0 && low + distance[k] < n &&
            mix_random(7, (uint64_t)(low * DISTANCES + k)) % 4 != 0;
@@ -49,7 +49,8 @@ static void make_matrix(void) {
     first[n] = at;
 }
 
-// Inside of a parallel region. Sums of blocks, added up in their order.
+// Return the dot product. Pre: called by all threads of a parallel region. Blocks are summed up in
+// order, so the result does not depend on the number of threads.
 static double dot(const double *a, const double *b) {
 #pragma omp for schedule(static)
     for (long block = 0; block < blocks; block++) {

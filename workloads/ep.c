@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// Embarrassingly parallel, as EP of the NAS parallel benchmarks: pairs of normally distributed
-// numbers by Marsaglia's polar method, counted by their size. Blocks of pairs are handed out one by
-// one. --size: thousands of pairs.
+// Embarrassingly parallel, as EP of the NAS Parallel Benchmarks: pairs of normally distributed
+// numbers by Marsaglia's polar method, counted by their size. The loop hands out one block of pairs
+// at a time. --size: thousands of pairs.
 #include <math.h>
 #include <omp.h>
 
@@ -9,7 +9,7 @@
 
 enum { PAIRS = 1000, BINS = 10 };
 static struct mix mix;
-static double (*sums)[2]; // of each block: added up in their order, whoever computed them
+static double (*sums)[2]; // of each block; added up in order
 
 static uint64_t round_of_ep(void) {
     long counts[BINS] = {0};
@@ -38,7 +38,7 @@ static uint64_t round_of_ep(void) {
         total[0] += sums[block][0];
         total[1] += sums[block][1];
     }
-    // Some pi / 4 of all pairs are inside of the circle.
+    // About pi / 4 of all pairs are inside the circle.
     long inside = 0;
     for (int i = 0; i < BINS; i++)
         inside += counts[i];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// A wave in a cube by FFTW with threads: one thread makes the field, all transform it, one moves
-// each wave on, all transform it back, and one measures what has become of it. Not malleable:
-// FFTW's threads are fixed in the plan. --size: the cube's edge.
+// A wave in a cube, by FFTW with threads. One thread makes the field, all transform it, one
+// advances each wave, all transform it back, and one computes the energy. Not malleable: FFTW's
+// plan fixes the threads. --size: the cube's edge.
 #include <fftw3.h>
 #include <math.h>
 
@@ -21,7 +21,8 @@ static uint64_t round_of_waves(void) {
     }
     fftw_execute(there);
     for (long i = 0; i < points; i++) {
-        // As a phase, and with the factor that the transforms leave out: the energy stays.
+        // Multiply by a phase, and by the factor that the transforms leave out: the energy stays
+        // the same.
         double angle = 1e-3 * (double)(i % n + i / n % n + i / n / n);
         double c = cos(angle) / (double)points, s = sin(angle) / (double)points;
         double re = field[i][0] * c - field[i][1] * s, im = field[i][0] * s + field[i][1] * c;
@@ -32,7 +33,7 @@ static uint64_t round_of_waves(void) {
     uint64_t hash = 0;
     for (long i = 0; i < points; i++) {
         after += field[i][0] * field[i][0] + field[i][1] * field[i][1];
-        // Plans for different numbers of threads add up in another order.
+        // Round: plans for different numbers of threads add up in different orders.
         if (i % 64 == 0) {
             long rounded = lround(field[i][0] * 1e6 + 0.25);
             hash = mix_hash(hash, &rounded, sizeof rounded);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// A turn that threads pass on in a ring: who has it runs, the others sleep at a futex each.
+// A turn that threads pass on in a ring: one thread runs, each of the others sleeps at its own
+// futex.
 #ifndef LISSOM_WORKLOADS_HANDOVER_H
 #define LISSOM_WORKLOADS_HANDOVER_H
 
@@ -14,14 +15,14 @@ struct turn {
     alignas(LINE) _Atomic uint32_t mine;
 };
 
-// Of as many threads as `turns` has.
+// Sleep until thread `index` has the turn, and take it.
 static void turn_take(struct turn *turns, long index) {
     while (!atomic_load_explicit(&turns[index].mine, memory_order_acquire))
         syscall(SYS_futex, &turns[index].mine, FUTEX_WAIT_PRIVATE, 0, NULL, NULL, 0);
     atomic_store_explicit(&turns[index].mine, 0, memory_order_relaxed);
 }
 
-// Post: the thread `index` has it. A wake-up that comes before it sleeps finds the word changed.
+// Give the turn to thread `index`. If that thread does not sleep yet, it finds the word changed.
 static void turn_give(struct turn *turns, long index) {
     atomic_store_explicit(&turns[index].mine, 1, memory_order_release);
     syscall(SYS_futex, &turns[index].mine, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);

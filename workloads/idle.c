@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-// Programs that have next to nothing to do: what CPU time do they use all the same?
+// Programs with almost nothing to do, to measure the CPU time that they use all the same.
 //
 //     idle wait --threads 8 --seconds 1
 //
-// wait: the threads wait for something that never comes. timer: every 10 ms one of them is woken,
-// computes for --work iterations, and waits again. Prints one line of JSON; counted is from when
-// all of them wait.
+// wait: the threads wait for ever. timer: every 10 ms a thread is woken, computes for --work
+// iterations, and waits again. Prints one line of JSON, which counts from when all threads wait.
 #include <pthread.h>
 
 #include "sync.h"
@@ -50,7 +49,7 @@ static void tick_for(double seconds) {
     for (double end = now() + seconds; now() < end;) {
         struct timespec t = after(TICK_NS);
         while (pthread_cond_timedwait(&tick, &lock, &t) != ETIMEDOUT)
-            ; // nobody signals it
+            ; // no thread signals it
         turns++;
         pthread_cond_signal(&turn);
     }

@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-// Programs of known behaviour, by which it is tested that `lissom bench` measures what there is
-// (docs/bench.md).
+// Programs of known behaviour, to test what `lissom bench` measures (docs/guide/bench.md).
 //
 //     known switches --rounds 500 [--threads N] [--processes N]
 //
-// sleep     for --seconds, and nothing else
-// switches  a millisecond's sleep each: a voluntary context switch
-// waits     a turn that two threads or more pass on: on one CPU a futex wait each
-// spin waits in a loop for another thread's store for --percent of its CPU time, and computes for
-// the rest of it,
-//           for --seconds of CPU time
-// faults    a page of its own each, touched for the first time
-// moves     from one CPU to another one, by sched_setaffinity
+// sleep     sleep for --seconds
+// switches  sleep for a millisecond: one voluntary context switch each
+// waits     pass a turn on between two or more threads: on one CPU one futex wait each
+// spin      wait in a loop for another thread's store for --percent of the CPU time, and compute
+//           for the rest, for --seconds of CPU time
+// faults    touch a new page for the first time
+// moves     move from one CPU to another, by sched_setaffinity
 //
-// --rounds is how often all threads of all processes together do it. Processes are forked, and
-// waited for.
+// --rounds is the number of such steps of all threads of all processes together. Processes are
+// forked, and waited for.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <sys/mman.h>
@@ -48,7 +46,7 @@ static void waits_work(struct worker *w) {
 static void faults_work(struct worker *w) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = page * (size_t)(w->count ? w->count : 1);
     char *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    // EINVAL: there are none
+    // EINVAL: the kernel has no huge pages
     if (p == MAP_FAILED || (madvise(p, bytes, MADV_NOHUGEPAGE) != 0 && errno != EINVAL))
         fail("no memory");
     for (long i = 0; i < w->count; i++)
@@ -69,7 +67,7 @@ static void moves_work(struct worker *w) {
         cpu_set_t one;
         CPU_ZERO(&one);
         CPU_SET(cpu, &one);
-        // The kernel has moved it when this returns.
+        // The thread is on that CPU when this returns.
         if (sched_setaffinity(0, sizeof one, &one) != 0)
             fail("sched_setaffinity: %s", strerror(errno));
     }
@@ -78,8 +76,8 @@ static void moves_work(struct worker *w) {
 // --- spin: the first thread waits and computes, the second one ends its waits --------------------
 
 static struct {
-    alignas(LINE) atomic_long flag;  // the number of waits that have ended
-    alignas(LINE) atomic_long begun; // and of those that have begun; -1: there are no more
+    alignas(LINE) atomic_long flag;  // number of waits that have ended
+    alignas(LINE) atomic_long begun; // number of waits that have begun; -1: no more follow
     clockid_t clock;                 // the first thread's CPU time
 } spin;
 
@@ -89,7 +87,7 @@ static double cpu_time(clockid_t clock) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-static const double turn = 0.01; // CPU seconds of a wait and of the work behind it
+static const double turn = 0.01; // CPU seconds of a wait and the work after it
 static double waited, computed;  // CPU seconds
 
 __attribute__((noinline)) static void wait_for(long number) {
@@ -98,7 +96,7 @@ __attribute__((noinline)) static void wait_for(long number) {
 }
 
 static void spin_and_compute(struct worker *w) {
-    pthread_getcpuclockid(pthread_self(), &spin.clock); // before the other one sees a wait
+    pthread_getcpuclockid(pthread_self(), &spin.clock); // before the second thread sees a wait
     for (long number = 1; waited + computed < options.seconds; number++) {
         double before = cpu_time(CLOCK_THREAD_CPUTIME_ID);
         atomic_store(&spin.begun, number);
@@ -106,7 +104,7 @@ static void spin_and_compute(struct worker *w) {
             wait_for(number);
         double between = cpu_time(CLOCK_THREAD_CPUTIME_ID), after = between;
         waited += between - before;
-        // On a busy machine a wait ends late: what was computed makes up for that.
+        // On a busy machine a wait ends late: compute more to keep the ratio.
         double enough =
             percent > 0 ? waited * (double)(100 - percent) / (double)percent : computed + turn;
         while (computed + (after - between) < enough) {
@@ -118,7 +116,7 @@ static void spin_and_compute(struct worker *w) {
     atomic_store(&spin.begun, -1);
 }
 
-// Sleeps, and looks every now and then for how long the other one has been on a CPU.
+// End each wait after its CPU time: sleep, and check the first thread's CPU clock in between.
 static void end_waits(void) {
     for (long number = 1;; number++) {
         long begun;
@@ -164,7 +162,7 @@ static void *start(void *argument) {
     return NULL;
 }
 
-// Threads begin and end, too: that is a few more of each.
+// Run the threads of one process. Their start and end add a few context switches and faults.
 static void run_process(void) {
     if (options.threads == 1) {
         struct worker only = {.count = options.rounds};

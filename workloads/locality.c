@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-// What a context switch costs by the caches and TLBs that others have used: threads on one CPU (the
-// caller sees to that) walk over an array, each over its part, and pass the turn on after each
-// walk.
+// Cost of a context switch by cold caches and TLBs: threads on one CPU (the caller binds them) walk
+// over an array, each over its part, and pass the turn on after each walk.
 //
 //     locality random-write --threads 2 --work 256 --seconds 0.1
 //
-// `work` is the size of the array in KiB. One access a cache line: sequential in the order of
-// addresses, random through a chain that goes once through all lines of a part in a random order,
-// so the next address is known only when the line is there. A write changes the line. Three phases,
-// each of some `seconds`: one thread walks over all of it; the threads do, with the same number of
-// walks; and the threads pass the turn on with a line each. The first of each is not counted.
+// --work is the size of the array in KiB. A walk accesses each cache line once: sequentially, or at
+// random, by a chain through all lines of a part in random order. So the next address is known only
+// when the line has arrived. A write changes the line. There are three phases, each of about
+// `seconds`: one thread walks over the whole array; the threads do, with the same number of walks;
+// the threads pass the turn on after one line each. The first pass of each phase is not counted.
 //
 // indirect_us = (time of the threads - time of the one) / turns - time of a turn with a line each
 #include "handover.h"
@@ -21,12 +20,12 @@ struct line {
 
 static struct line *lines;
 static struct turn *turns;
-static long count; // of lines
+static long count; // number of lines
 static int is_random, writes;
 static long passes;
 static int phase_of_one_line;
 
-// A cycle through lines first..end: Sattolo's shuffle.
+// Link lines first..end in a cycle, in random order if is_random: Sattolo's shuffle.
 static void chain(long first, long end, uint64_t *random) {
     long n = end - first;
     uint32_t *order = memory(sizeof *order * (size_t)n);
@@ -83,7 +82,8 @@ static void *start(void *argument) {
     return NULL;
 }
 
-// Seconds of so many passes of so many threads over all of it, each over its part.
+// Return the seconds that `threads` threads need for `times` passes over the array, each over its
+// part or, with one_line, over its first line.
 static double run(long threads, long times, int one_line) {
     options.threads = threads;
     passes = times;
@@ -120,7 +120,7 @@ int main(int argc, char **argv) {
     chains(1);
     long times = 1;
     double alone = run(1, times, 0);
-    // With a small array a turn takes longer than a walk, so that these are what takes the time.
+    // With a small array turns take longer than walks, so their number limits the time.
     long most = (long)(aim / 3e-6) / threads + 1;
     while (alone < aim && times < most) {
         double factor = alone > 0 ? aim / alone * 1.1 : 10;

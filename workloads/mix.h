@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// What the programs of `lissom bench mixes` share: options, rounds, and the line of JSON that each
-// prints. A round is the program's whole problem, computed anew; its checksum depends on --size
-// alone: not on the number of threads, nor on who computes what.
+// Shared by the programs of `lissom bench mixes`: options, rounds, and the line of JSON that each
+// prints. A round computes the program's whole problem anew. Its checksum depends only on --size:
+// not on the number of threads, nor on which thread computes which part.
 //
 //     PROGRAM [--threads N] [--size N] [--rounds N] [--seconds S]
 #ifndef LISSOM_WORKLOADS_MIX_H
@@ -12,10 +12,10 @@
 struct mix {
     const char *program;
     long threads;
-    long size; // what of depends on the program
+    long size; // of the problem; the unit depends on the program
     long rounds;
-    double seconds; // > 0: for so long, instead of `rounds`
-    // What follows is mix_next's.
+    double seconds; // > 0: run for so long, instead of `rounds`
+    // Set by mix_run and mix_next.
     long done;
     uint64_t checksum;
     double begun;
@@ -36,7 +36,7 @@ static struct mix mix_parse(const char *program, long size, long rounds, int arg
     return m;
 }
 
-// FNV-1a. Begins with `hash` 0.
+// Continue an FNV-1a hash with `data`. hash 0 starts one.
 static inline uint64_t mix_hash(uint64_t hash, const void *data, size_t bytes) {
     const unsigned char *p = data;
     if (!hash)
@@ -46,7 +46,7 @@ static inline uint64_t mix_hash(uint64_t hash, const void *data, size_t bytes) {
     return hash;
 }
 
-// splitmix64: number `i` of stream `seed`, so that no thread needs another's state.
+// Number `i` of stream `seed` (splitmix64): no thread needs another's state.
 static inline uint64_t mix_random(uint64_t seed, uint64_t i) {
     uint64_t x = seed * 0xd1342543de82ef95u + (i + 1) * 0x9e3779b97f4a7c15u;
     x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -54,11 +54,12 @@ static inline uint64_t mix_random(uint64_t seed, uint64_t i) {
     return x ^ (x >> 31);
 }
 
-// In [0, 1).
+// Number `i` of stream `seed`, in [0, 1).
 static inline double mix_uniform(uint64_t seed, uint64_t i) {
     return (double)(mix_random(seed, i) >> 11) * 0x1p-53;
 }
 
+// Allocate zeroed memory, in cache lines of its own.
 static inline void *mix_memory(size_t bytes) {
     void *p = aligned_alloc(LINE, (bytes + LINE - 1) / LINE * LINE);
     if (!p)
@@ -66,7 +67,7 @@ static inline void *mix_memory(size_t bytes) {
     return memset(p, 0, bytes);
 }
 
-// After a round. Whether another follows.
+// End a round: compare its checksum with the first one's. Returns whether to run another.
 static int mix_next(struct mix *m, uint64_t checksum) {
     if (m->done && checksum != m->checksum)
         fail("%s: the checksum of round %ld is %016llx, that of the first %016llx", m->program,
@@ -85,7 +86,8 @@ static int mix_report(const struct mix *m) {
     return 0;
 }
 
-// Rounds until all is done. Pre: `round` computes the whole problem and returns its checksum.
+// Run all rounds and print the line of JSON. Returns the exit code. Pre: `round` computes the whole
+// problem and returns its checksum.
 static int mix_run(struct mix *m, uint64_t (*round)(void)) {
     m->begun = now();
     while (mix_next(m, round()))

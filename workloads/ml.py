@@ -93,8 +93,8 @@ def main():
 
     predicted = regressor.predict(x)
     error = float(numpy.sqrt(numpy.mean((predicted - y) ** 2)))
-    # Sums of floating-point numbers depend on the order of the threads, in any run: so the checksum
-    # may differ in its digits where the error does not.
+    # Floating-point sums depend on the order of the threads, natively too. So digits of the
+    # checksum may differ between runs although the error does not.
     checksum = hashlib.sha256(numpy.round(predicted, 3).tobytes()).hexdigest()[:16]
     print(
         json.dumps(

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-// OpenMP loops whose threads come back to the library for each chunk, and parallel regions that are
-// over in a moment.
+// OpenMP loops whose threads call the library for each chunk, and short parallel regions.
 //
 //     omp_loops dynamic --threads 32 --rounds 1500 --iterations 3000 --kib 16
 //
-// dynamic, guided: one region with so many loops of that schedule. region: as many regions with a
-// static loop each. An iteration reads so many KiB of its thread's own buffer. Prints one line of
+// dynamic, guided: one region with --rounds loops of that schedule. region: --rounds regions with
+// one static loop each. An iteration reads --kib KiB of its thread's own buffer. Prints one line of
 // JSON as sync does; a round is a loop.
 #include <omp.h>
 
@@ -14,7 +13,7 @@
 enum { WORDS_IN_KIB = 1024 / sizeof(uint64_t), WORDS_IN_LINE = 64 / sizeof(uint64_t) };
 
 static long kib;
-static uint64_t **buffer; // of each thread
+static uint64_t **buffer; // one for each thread
 
 static inline uint64_t iteration(void) {
     const volatile uint64_t *word = buffer[omp_get_thread_num()];
@@ -24,7 +23,7 @@ static inline uint64_t iteration(void) {
     return sum;
 }
 
-// Each: so many loops; how many iterations have been done.
+// Each function runs o->rounds loops and returns the number of iterations.
 
 #define PRAGMA(text) _Pragma(#text)
 #define LOOPS(kind) \
@@ -81,14 +80,14 @@ int main(int argc, char **argv) {
     buffer = calloc((size_t)o.threads, sizeof *buffer);
 #pragma omp parallel num_threads((int)o.threads)
     {
-        // A team may be smaller (lissom run --omp-team=slots), and another one larger.
+        // A team may be smaller than o.threads (lissom run --omp-team=slots), a later one larger.
 #pragma omp for schedule(static, 1)
         for (long t = 0; t < o.threads; t++) {
             uint64_t *words = buffer ? malloc((size_t)kib * 1024) : NULL;
             if (!words)
                 fail("out of memory");
             for (long i = 0; i < kib * WORDS_IN_KIB; i++)
-                words[i] = i == 0; // an iteration adds up to 1
+                words[i] = i == 0; // an iteration's sum is 1
             buffer[t] = words;
         }
     }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// The cheapest way through a grid, row by row, as pathfinder of Rodinia: the grid is made by one
-// thread, the rows are done in parallel with static loops, and the way is traced back and written
-// out by one. Not malleable: its loops are static. --size: columns.
+// The cheapest path through a grid, row by row, as pathfinder of Rodinia. One thread makes the
+// grid, static loops compute the rows in parallel, and one thread prints the costs. Not malleable:
+// its loops are static. --size: columns.
 #include <omp.h>
 
 #include "mix.h"

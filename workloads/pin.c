@@ -4,8 +4,7 @@
 //
 //     LD_PRELOAD=./pin.so PROGRAM
 //
-// A thread that the kernel does not let bind to its CPU, because a cpuset has lost that CPU, runs
-// unbound.
+// A thread runs unbound if the kernel refuses to bind it because a cpuset has lost its CPU.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -14,7 +13,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-static cpu_set_t cpus; // at the start
+static cpu_set_t cpus; // allowed CPUs at the start
 static atomic_int threads;
 static int (*create)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
-// A pool of threads as inference engines have it (llama.cpp's ggml, for one): a graph of small
-// matrix-vector products. Between two products all threads meet at a barrier of atomics, at which
-// they spin, with `pause`, for as long as it takes. Between two graphs they poll for the next one
-// for a while, and then sleep at a condition variable.
+// A pool of threads as in inference engines (llama.cpp's ggml, for example): a graph of small
+// matrix-vector products. Between two products all threads meet at a barrier of atomics, where they
+// spin with `pause` without a limit. Between two graphs they poll for the next one for a while, and
+// then sleep at a condition variable.
 //
 //     pool graphs --threads 8 --rounds 200 --work 96
 //
-// A round is a graph of 24 products of a matrix of `work` x `work` floats, whose rows are shared
-// out among the threads. Prints one line of JSON as sync does, with a checksum: the result does not
-// depend on the number of threads.
+// A round is a graph of 24 products of a matrix of `work` x `work` floats, whose rows are divided
+// among the threads. Prints one line of JSON as sync does, with a checksum that does not depend on
+// the number of threads.
 #include <stdatomic.h>
 
 #include "threads.h"
@@ -24,12 +24,12 @@ enum { PRODUCTS = 24, POLLS = 20000, BETWEEN_US = 100 };
 static struct {
     pthread_mutex_t lock;
     pthread_cond_t more;
-    alignas(LINE) atomic_long graph; // the number of the last one that may be computed
+    alignas(LINE) atomic_long graph; // number of the last graph that may be computed
 } pool = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
 
 static struct {
     alignas(LINE) atomic_long arrived;
-    alignas(LINE) atomic_long passed; // barriers so far
+    alignas(LINE) atomic_long passed; // number of barriers so far
 } barrier;
 
 static float *matrix, *vector[2];
@@ -46,7 +46,8 @@ static void meet(void) {
         CPU_PAUSE();
 }
 
-// Whose result is the next one's input. Kept in range, or else it would grow without bounds.
+// Compute thread `index`'s rows of the product of the matrix and vector[from]: the input of the
+// next product. The result is scaled, or else it would grow without bounds.
 static void product(long index, int from) {
     long n = options.work, first = n * index / options.threads,
          end = n * (index + 1) / options.threads;
@@ -77,7 +78,7 @@ static void *start(void *argument) {
     w->start = now();
     for (long graph = 1; graph <= options.rounds; graph++) {
         if (w->index == 0) {
-            // What is done between two graphs, by one thread.
+            // One thread works between two graphs.
             for (double until = now() + BETWEEN_US * 1e-6; now() < until;)
                 ;
             pthread_mutex_lock(&pool.lock);

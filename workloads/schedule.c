@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-// Runs a program while its CPUs come and go, and says how much CPU time there was for it:
+// Run a program while its CPUs change, and print how much CPU time was available to it:
 //
 //     schedule --by affinity|pins|cpuset|quota|nothing --steps CPUS:SECONDS[,CPUS:SECONDS...] --
 //     COMMAND...
 //
-// The steps are repeated until the program ends. affinity: of all its threads, as `taskset -a`
-// does. pins: the same, but a thread keeps those of its own CPUs that are left, as a bound thread
-// does in a cpuset; if none is left, it gets all that are. cpuset and quota: of a cgroup of its
-// own, for which it has to be root; quota takes parts of CPUs. A step without `:SECONDS` lasts. The
-// last line of the output is the program's, if that is a line of JSON, with these members in front:
-// seconds (of the whole program), cpu_seconds (available in that time), and with quota periods,
-// throttled, throttled_percent, throttled_seconds (summed over CPUs).
+// The steps repeat until the program ends; a step without `:SECONDS` does not end.
+//
+// affinity  the mask of all threads of the program and its children, as `taskset -a` sets it
+// pins      as affinity, but a thread keeps those of its own CPUs that are left, as a bound thread
+//           does in a cpuset; if none is left, it gets all of the step
+// cpuset    the CPUs of a cgroup; needs root
+// quota     the CPU quota of a cgroup; needs root; CPUS may be a fraction
+//
+// Prints the last line of the program's output, if that is a line of JSON, after these members:
+// cpu_seconds (available to the program), whole_seconds (duration of the program), and with quota
+// periods, throttled, throttled_percent, throttled_seconds (summed over CPUs).
 #define _GNU_SOURCE
 #include <dirent.h>
 #include <errno.h>
@@ -36,7 +40,7 @@ static char folder[256];
 static int version_2;
 static sigset_t waited_for;
 
-// The kernel takes its time to forget a process that has been waited for.
+// Remove the cgroup. It stays busy for a moment after its process was waited for.
 static void leave(void) {
     for (int i = 0; *folder && rmdir(folder) && errno == EBUSY && i < 1000; i++)
         usleep(1000);
@@ -103,7 +107,7 @@ static int is_there(const char *file) {
     return access(path, W_OK) == 0;
 }
 
-// A folder of this name in each place where the hierarchy may be.
+// Make a cgroup where the hierarchy is: in the controller's own (version 1), or in the common one.
 static void make_group(void) {
     const char *places[3] = {by == QUOTA ? "/sys/fs/cgroup/cpu" : "/sys/fs/cgroup/cpuset",
                              by == QUOTA ? "/sys/fs/cgroup/cpu,cpuacct" : NULL, "/sys/fs/cgroup"};
@@ -111,7 +115,7 @@ static void make_group(void) {
         if (!places[i])
             continue;
         snprintf(folder, sizeof folder, "%s/lissom-schedule-%d", places[i], (int)getpid());
-        rmdir(folder); // of a namesake that was killed
+        rmdir(folder); // left by a killed process with the same pid
         if (mkdir(folder, 0755) == 0 && is_there(by == QUOTA ? "cpu.cfs_quota_us" : "cpuset.mems"))
             break;
         version_2 = is_there(by == QUOTA ? "cpu.max" : "cpuset.cpus");
@@ -140,7 +144,7 @@ static void set_quota(double cpus) {
         fail("%s: %s", folder, strerror(errno));
 }
 
-// How often, and for how long in all: the sum over CPUs, in seconds.
+// Read how often the cgroup was throttled, and for how long: the sum over CPUs, in seconds.
 static void throttled(long *periods, long *stood, double *seconds) {
     char path[512], line[128];
     snprintf(path, sizeof path, "%s/cpu.stat", folder);
@@ -160,7 +164,7 @@ static void throttled(long *periods, long *stood, double *seconds) {
 
 // --- CPUs ----------------------------------------------------------------------------------------
 
-// The first so many of all.
+// Return the first n of all CPUs.
 static cpu_set_t first(int n) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -172,7 +176,7 @@ static cpu_set_t first(int n) {
     return set;
 }
 
-// A thread may have ended.
+// Set a thread's mask. Ignores errors: the thread may have ended.
 static void set_mask(pid_t tid, const cpu_set_t *set) {
     cpu_set_t kept = *set;
     if (by == PINS && !sched_getaffinity(tid, sizeof kept, &kept)) {
@@ -243,7 +247,7 @@ static pid_t start(char **command, int *output) {
         sigemptyset(&none);
         sigprocmask(SIG_SETMASK, &none, NULL);
         close(go[1]);
-        if (read(go[0], &c, 1) < 0) // until it is in its cgroup
+        if (read(go[0], &c, 1) < 0) // wait until the process is in its cgroup
             _exit(126);
         close(go[0]);
         dup2(ends[1], 1);
@@ -269,8 +273,8 @@ static pid_t start(char **command, int *output) {
     return pid;
 }
 
-// Through all steps, again and again. Post: the program's exit status; *available: CPU time in
-// seconds.
+// Take all steps, again and again, until the program ends. Returns its exit status. *available: the
+// CPU time in seconds.
 static int follow(pid_t pid, double *available) {
     double begun = now(), ends = begun + step[0].seconds;
     for (int i = 0;;) {
@@ -280,7 +284,7 @@ static int follow(pid_t pid, double *available) {
         int status = 0;
         int sent = left > 0 ? sigtimedwait(&waited_for, NULL, &t) : 0;
         if (sent == SIGTERM || sent == SIGINT)
-            kill(pid, sent); // the program decides what becomes of it
+            kill(pid, sent); // forward it; the program decides what to do
         pid_t ended = waitpid(pid, &status, WNOHANG);
         double at = now();
         if (ended == pid || at >= ends) {
@@ -327,7 +331,7 @@ int main(int argc, char **argv) {
     int status = follow(pid, &available);
     double seconds = now() - begun;
     static char said[65536];
-    // it has ended: what did not fit into the pipe would have stopped it
+    // The program has ended, so the pipe has all of its output: with more it would have blocked.
     ssize_t n = read(output, said, sizeof said - 1);
     said[n > 0 ? n : 0] = 0;
     if (!WIFEXITED(status) || WEXITSTATUS(status))

@@ -48,7 +48,7 @@ def kmeans(spark, functions):
     points.count()
 
     def run(rounds):
-        # A tolerance of 0: all iterations take place.
+        # With a tolerance of 0 all iterations run.
         model = KMeans(k=CLUSTERS, maxIter=rounds, tol=0.0, seed=1).fit(points)
         return len(model.clusterCenters()) == CLUSTERS
 
@@ -122,7 +122,8 @@ def main():
     ended = time.monotonic()
     gateway = spark.sparkContext._gateway
     spark.stop()
-    # The JVM ends with its standard input. It is waited for, so that its CPU time counts as ours.
+    # The JVM exits when its standard input closes. Wait for it, so that its CPU time counts for
+    # this process.
     gateway.shutdown()
     gateway.proc.stdin.close()
     gateway.proc.wait()

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// Programs that wait busily: patterns of hand-made synchronization, with the spinlocks of locks/
+// Programs that busy-wait: patterns of hand-made synchronization, with the spinlocks of locks/
 // where they need a lock.
 //
 //     spin pipeline --threads 8 --rounds 1000 --work 2000 [--tokens 2] [--flag volatile]
@@ -10,9 +10,9 @@
 //     spin sensitivity --threads 2 --lock ticket [--seconds 0.1] [--rounds 1] [--hold sleep]
 //     spin locks
 //
-// prints one line of JSON as sync does, and a few members more, or the names of the locks. What is
-// said there about time and the splitting of work holds here too; in the pipelines a round is a
-// token's way once around.
+// `locks` prints the names of the locks; the others print one line of JSON as sync does, with a few
+// more members. Time and the division of work are as in sync.c. In the pipelines a round is a
+// token's way once around the ring.
 #define _GNU_SOURCE
 #include "spin.h"
 #include "spin_block.h"
@@ -22,12 +22,11 @@ static int flag_volatile;
 
 // --- pipeline: a ring of stages, each waiting for its own flag -----------------------------------
 
-// How many tokens have arrived at a stage. Stored by the stage before it only: released with the
-// token, and acquired by the one who waits. Programs that use volatile instead have a fence there,
-// or rely on x86. To C, and so to
-// ThreadSanitizer, which does not know fences either, that is a race, of the flag and of the token.
-// It holds where the workload runs: an aligned long is stored and loaded whole, and the fences keep
-// the compiler's order and, where that is not the hardware's own, the processor's.
+// Number of tokens that have arrived at a stage. Only the stage before it stores it: it releases
+// the number with the token, and the waiter acquires it. Programs that use volatile instead have a
+// fence there, or rely on x86. To C, and to ThreadSanitizer, which does not know fences, that is a
+// race of the flag and of the token. It works on this hardware: an aligned long is stored and
+// loaded whole. The fences keep the compiler's order, and the processor's where it needs that.
 static struct stage {
     alignas(LINE) atomic_long arrived;
     volatile long arrived_volatile;
@@ -66,10 +65,10 @@ static void pipeline_describe(void) {
 
 // --- lock-pipeline: a ring of stages, each waiting for a lock that its predecessor holds ---------
 //
-// A lock says `not yet` as long as it is held, once. So each link between two stages has a ring of
-// locks, of which the predecessor always holds the one for its next pass: it takes the next before
-// it frees this one. It can be ahead of its successor by all tokens, and needs a lock more than
-// that.
+// A held lock makes the successor wait once. So each link between two stages has a ring of locks,
+// of which the predecessor always holds the one for its next pass: it takes the next before it
+// releases this one. It can be ahead of its successor by all tokens, so a ring has one lock more
+// than that.
 
 static struct link {
     void **lock;
@@ -102,7 +101,7 @@ static void lock_pipeline_prepare(void) {
     }
 }
 
-// Before any stage starts: all successors have to wait.
+// Take the first lock before any stage starts, so that all successors wait.
 static void lock_pipeline_enter(struct worker *w) { link_lock(&links[w->index], 0, BEFORE); }
 
 static void lock_pipeline_work(struct worker *w) {
@@ -129,11 +128,11 @@ static void lock_pipeline_describe(void) {
 
 // --- contended: all threads want one lock --------------------------------------------------------
 
-// under the lock; volatile, or the compiler knows that nobody changes it
+// Protected by the lock. Volatile, or else the compiler assumes that no other thread changes it.
 static volatile long holder;
 static atomic_int stop;
 
-// All take from one store of rounds, so that a thread that gets the lock more often does more.
+// All threads share one number of rounds, so a thread that gets the lock more often does more.
 static void contended_work(struct worker *w) {
     struct lock_node *node = &the_nodes[w->index];
     int timed = options.seconds > 0, more = 1;
@@ -187,8 +186,9 @@ static void barrier_prepare(void) {
     progress = memory(sizeof *progress * (size_t)options.threads);
 }
 
-// Arriving is acquire and release, so that the last one has seen what all did before; it releases
-// that with the new sense, and before that the count for the next round.
+// Wait for all threads. Returns 1 in the last one to arrive. Arriving is acquire and release, so
+// the last thread sees what all did before. It releases that with the new sense, after the count
+// for the next round.
 static int barrier_pass(int sense) {
     if (atomic_fetch_sub_explicit(&barrier.missing, 1, memory_order_acq_rel) == 1) {
         atomic_store_explicit(&barrier.missing, options.threads, memory_order_relaxed);
@@ -210,7 +210,7 @@ static void barrier_work(struct worker *w) {
         sense = !sense;
         w->count += barrier_pass(sense);
         long seen = atomic_load_explicit(&next->round, memory_order_relaxed);
-        if (seen != i && seen != i + 1) // it may have gone on to the next barrier, not through it
+        if (seen != i && seen != i + 1) // it may have reached the next barrier, but not passed it
             fail("barrier: a thread has passed it in round %ld while its neighbour was in %ld", i,
                  seen);
     }
@@ -225,7 +225,7 @@ static void barrier_check(void) {
 static const struct pattern {
     const char *name;
     void (*prepare)(void);
-    void (*enter)(struct worker *); // by each thread, before the first starts to work
+    void (*enter)(struct worker *); // by each thread, before any starts to work
     void (*work)(struct worker *);
     void (*check)(void);
     void (*describe)(void);
@@ -268,8 +268,7 @@ static void run_pattern(void) {
     double seconds = span_seconds(&span);
     long rounds = contended ? sections : options.rounds;
 
-    // report() prints the workload's name between quotes; what else there is to say follows it
-    // there.
+    // report() prints the workload's name between quotes: append the other members to it.
     struct options reported = options;
     member("%s\", ", options.workload);
     if (pattern->describe)
@@ -284,7 +283,7 @@ static void run_pattern(void) {
 
 // --- options -------------------------------------------------------------------------------------
 
-// Iterations of compute() in 100 ns: the median of short pieces.
+// Return the iterations of compute() in 100 ns: the median of short pieces.
 static long iterations_in_100ns(void) {
     enum { PIECES = 101, ITERATIONS = 10000 };
     double rate[PIECES];
@@ -305,8 +304,8 @@ static const char *choice(const char *name, const char *text, const char *first,
     return text;
 }
 
-// Takes our own options out of the arguments, and leaves the rest to parse(); says which of those
-// it has seen.
+// Take the options of spin.c out of the arguments, and leave the rest to parse(). has_*: whether
+// that option is among the rest.
 static void own_options(int *argc, char **argv, int *has_work, int *has_outside, int *has_rounds) {
     const char *lock = "ticket";
     int kept = *argc < 2 ? *argc : 2;

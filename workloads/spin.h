@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-// What the patterns of spin.c share: their options, the tokens that pipelines pass on, and locks.
+// Shared by the patterns of spin.c: their options, the tokens that pipelines pass on, and locks.
 #ifndef LISSOM_WORKLOADS_SPIN_H
 #define LISSOM_WORKLOADS_SPIN_H
 
 #include "locks/all.h"
 #include "threads.h"
 
-// The options that sync does not have.
+// Options that sync does not have.
 static const struct lock_kind *kind;
 static int pauses = 1;
 static long tokens = 1, numa_nodes;
@@ -21,7 +21,7 @@ __attribute__((format(printf, 1, 2))) static void member(const char *format, ...
     va_end(list);
 }
 
-// Two loops: the one without `pause` does not decide at every turn not to pause.
+// Two loops, so that the one without `pause` does not test in each iteration whether to pause.
 #define WAIT_UNTIL(condition) \
     do { \
         if (pauses) \
@@ -32,16 +32,15 @@ __attribute__((format(printf, 1, 2))) static void member(const char *format, ...
                 ; \
     } while (0)
 
-// --- tokens: what the pipelines pass on. Plain memory: the hand-over has to order the accesses ---
+// --- tokens of the pipelines: plain memory, so the hand-over has to order accesses ---------------
 
 static struct token {
-    alignas(LINE) long steps; // taken so far
+    alignas(LINE) long steps; // number of steps taken so far
 } *token;
 
 static void tokens_prepare(void) { token = memory(sizeof *token * (size_t)tokens); }
 
-// Stage `index` works on its token of the given pass. The passes of a stage take the tokens in
-// turn.
+// Work on the token of pass `pass`: a stage takes the tokens in turn.
 static void take_step(struct worker *w, long pass) {
     struct token *t = &token[pass % tokens];
     expect("the number of steps that a token has taken", t->steps,
@@ -71,7 +70,7 @@ static struct lock_node *new_nodes(long count) {
     return memory(sizeof(struct lock_node) * (size_t)count);
 }
 
-// `user` of the lock is thread `index` of the program.
+// Set up a node: user number `user` of the lock is thread `index` of the program.
 static void name_node(struct lock_node *node, long user, long index) {
     node->index = user;
     node->numa = numa_nodes > 0 ? index % numa_nodes : -1;
@@ -79,11 +78,11 @@ static void name_node(struct lock_node *node, long user, long index) {
 
 static void lock_describe(void) { member("\"lock\": \"%s\", ", kind->name); }
 
-// --- one lock, for those patterns in which all threads want the same -----------------------------
+// --- one lock, for patterns in which all threads want the same -----------------------------------
 
 static void *the_lock;
 static struct lock_node *the_nodes;
-static long sections; // under the lock
+static long sections; // protected by the lock
 
 static void one_lock_prepare(void) {
     the_lock = new_lock(options.threads);

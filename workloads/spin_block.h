@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// spin-then-block: a ring with one token; a stage spins for a while, and then sleeps.
+// spin-then-block: a ring with one token, whose stages spin for a while and then sleep.
 #ifndef LISSOM_WORKLOADS_SPIN_BLOCK_H
 #define LISSOM_WORKLOADS_SPIN_BLOCK_H
 
@@ -13,7 +13,7 @@ static int block_cond;
 static long spins = 1000;
 
 static struct sleeper {
-    alignas(LINE) _Atomic uint32_t arrived; // counts, and wraps
+    alignas(LINE) _Atomic uint32_t arrived; // number of arrivals; wraps
     atomic_uint asleep;                     // for --block futex
     pthread_mutex_t lock;                   // for --block cond
     pthread_cond_t changed;
@@ -63,8 +63,8 @@ static void spin_then_block(struct worker *w, struct sleeper *s, uint32_t before
         pthread_mutex_unlock(&s->lock);
         return;
     }
-    // Either we see the arrival, or the other sees us asleep: both sides store, then load the
-    // other's word, in one total order.
+    // Both sides store, then load the other's word, in one total order. So this side sees the
+    // arrival, or the other one sees `asleep`.
     atomic_store(&s->asleep, 1);
     while (atomic_load(&s->arrived) == before)
         if (futex(&s->arrived, FUTEX_WAIT, before) != 0 && errno != EAGAIN && errno != EINTR)

@@ -1,26 +1,24 @@
 /* SPDX-License-Identifier: MIT */
 // A pipelined sweep as in NPB LU's SSOR (the OpenMP version of NPB 3.x, D. Bailey et al., "The NAS
-// Parallel
-// Benchmarks"): the rows of a grid are split among the threads, and each plane of a thread's rows
-// needs the same plane of its neighbour's. The threads tell each other through flags of their own,
-// and wait for them in loops without pauses. A round is a sweep up the planes, from left to right,
-// and one down, from right to left.
+// Parallel Benchmarks"). The rows of a grid are divided among the threads, and each plane of a
+// thread's rows needs the same plane of its neighbour's. The threads notify each other by flags of
+// their own, and wait for them in loops without pauses. A round is a sweep up the planes, from left
+// to right, and one down, from right to left.
 //
 //     spin_omp lu --threads 8 --rounds 50 --work 200000
 //     spin_omp lu-flush ...
 //
-// lu has atomic flags; lu-flush plain ones with `flush`, as LU has had for most of its life. --work
-// is the number of iterations of compute() in a round, all threads together. The grid is compared
-// with that of a serial run.
+// lu has atomic flags; lu-flush plain ones with `flush`, as in most versions of LU. --work is the
+// number of iterations of compute() in a round, of all threads together. The grid is compared with
+// that of a serial run.
 #include <omp.h>
 
 #include "sync.h"
 
 enum { PLANES = 32 };
 
-// Is there a plane that the neighbour has finished and this one's successor has not taken yet? As
-// LU's isync: the giver waits until it is 0 and sets it, the taker waits until it is 1 and clears
-// it.
+// Whether the neighbour has finished a plane that its successor has not taken yet. As in LU's
+// isync: the giver waits until it is 0 and sets it, the taker waits until it is 1 and clears it.
 static struct flag {
     int full;
     char pad[LINE - sizeof(int)];
@@ -68,8 +66,8 @@ static void give(struct flag *flag) {
 
 struct grid {
     long rows;
-    long work;      // in a round, all planes and rows and both sweeps together
-    uint64_t *cell; // [PLANES + 2][rows + 2], the outermost are the fixed edge
+    long work;      // per round, of all planes, rows and both sweeps
+    uint64_t *cell; // [PLANES + 2][rows + 2]; the outermost are the fixed edge
 };
 
 static uint64_t *at(const struct grid *g, long plane, long row) {
@@ -87,8 +85,8 @@ static void init(struct grid *g, long rows, long work) {
         g->cell[i] = i * 0x9e3779b97f4a7c15u;
 }
 
-// One plane of the rows from `first` up to `end`; `step` is 1 on the way up and -1 on the way down.
-// A cell needs what is before it in both directions.
+// Sweep one plane of rows `first` to end - 1. step: 1 on the way up, -1 on the way down. A cell
+// needs the cells before it in both directions.
 static void sweep_plane(const struct grid *g, long plane, long first, long end, int step) {
     for (long i = 0; i < end - first; i++) {
         long row = step > 0 ? first + i : end - 1 - i;
@@ -100,7 +98,7 @@ static void sweep_plane(const struct grid *g, long plane, long first, long end, 
     }
 }
 
-// What thread `index` of `threads` does in a round. Flag i is between threads i and i + 1.
+// Sweep up all planes, as thread `index` of `threads`. Flag i is between threads i and i + 1.
 static void up(const struct grid *g, long index, long threads, long first, long end) {
     for (long plane = 0; plane < PLANES; plane++) {
         if (index > 0)
@@ -111,6 +109,7 @@ static void up(const struct grid *g, long index, long threads, long first, long 
     }
 }
 
+// Sweep down all planes, as thread `index` of `threads`.
 static void down(const struct grid *g, long index, long threads, long first, long end) {
     for (long plane = PLANES - 1; plane >= 0; plane--) {
         if (index + 1 < threads)
@@ -130,7 +129,7 @@ int main(int argc, char **argv) {
     if (!flags)
         fail("no memory");
     struct grid grid, serial;
-    long rows = o.threads > 64 ? o.threads : 64; // as many as threads at least
+    long rows = o.threads > 64 ? o.threads : 64; // at least one for each thread
     init(&grid, rows, o.work);
     init(&serial, rows, o.work);
 
@@ -145,8 +144,8 @@ int main(int argc, char **argv) {
         long end = from + share(rows, o.threads, index);
 #pragma omp single
         team = omp_get_num_threads();
-        // The barrier at the end of `single` is the gate. A smaller team would wait for ever: there
-        // is no thread at the end of the line to take.
+        // The barrier at the end of `single` is the gate. A smaller team would wait for ever: no
+        // thread at the end of the line would take the last flag.
         if (team == o.threads) {
             double begun = now();
             for (long i = 0; i < o.rounds; i++) {

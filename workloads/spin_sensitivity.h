@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// sensitivity: one thread holds a lock for long, and the others spin for it. It computes meanwhile,
-// or sleeps, so that nobody runs but those who wait. With two threads, under `lissom run --stats`,
-// it also counts the waits during which the runtime found the waiting thread, or that thread gave
-// way by itself.
+// sensitivity: one thread holds a lock for long, and the others spin for it. The holder computes
+// meanwhile, or sleeps, so that only waiters run. With two threads, under `lissom run --stats`, it
+// also counts the waits in which the runtime detected the waiter, or the waiter yielded by itself.
 #ifndef LISSOM_WORKLOADS_SPIN_SENSITIVITY_H
 #define LISSOM_WORKLOADS_SPIN_SENSITIVITY_H
 
@@ -13,15 +12,16 @@
 #include "spin.h"
 
 static int hold_sleeping;
-static sem_t held, asked, done, never; // not to be spun for: only the lock is
-static double freed;                   // when; under the lock
+static sem_t held, asked, done, never; // semaphores, so that threads spin only for the lock
+static double freed;                   // time of the unlock; protected by the lock
 static struct {
-    double hold, wait, wait_cpu, late; // sums, in seconds; under the lock
+    double hold, wait, wait_cpu, late; // sums, in seconds; protected by the lock
 } times;
 
-static struct lissom_record *record; // this process's; NULL: not under `lissom run --stats`
-static long all_waits, waits_found;  // by the one who waits, of two threads
+static struct lissom_record *record; // this process's; NULL: not counted
+static long all_waits, waits_found;  // written by the waiter, of two threads
 
+// Return this process's record in the statistics of `lissom run --stats`; NULL without them.
 static struct lissom_record *own_record(void) {
     const char *fd = getenv(LISSOM_ENV_STATS_FD);
     struct lissom_region *region =
@@ -30,14 +30,14 @@ static struct lissom_record *own_record(void) {
         return NULL;
     if (region->header.magic != LISSOM_ABI_MAGIC || region->header.version != LISSOM_ABI_VERSION)
         fail("sensitivity: the statistics are those of another version of lissom");
-    struct lissom_record *found = NULL; // the last: one program may have become another
+    struct lissom_record *found = NULL; // the last one: a process may have executed another program
     for (uint32_t i = 0; i < region->header.claimed && i < LISSOM_MAX_RECORDS; i++)
         if (region->record[i].pid == (uint32_t)getpid())
             found = &region->record[i];
     return found;
 }
 
-// How often a thread was found waiting in a loop, or gave way in one.
+// Number of times that a thread was found waiting in a loop, or parked in one.
 static uint64_t found(void) {
     uint64_t n = __atomic_load_n(&record->counter[LISSOM_C_spin_waits], __ATOMIC_RELAXED);
     for (int i = 0; i < LISSOM_STRIPES; i++)
@@ -60,7 +60,7 @@ static void sem_take(sem_t *sem) {
             fail("sem_wait: %s", strerror(errno));
 }
 
-// Waits for what does not come, as a thread does that gives its CPU up by waiting for another.
+// Sleep at a semaphore that is never posted, as a thread does that waits for another.
 static void sleep_on_semaphore(double seconds) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -83,7 +83,7 @@ static void hold(struct worker *w) {
     for (long i = 0; i < others; i++)
         sem_post(&held);
     for (long i = 0; i < others; i++)
-        sem_take(&asked); // the others are about to ask for the lock
+        sem_take(&asked); // the others are about to take the lock
     double begun = now(), cpu = cpu_time(CLOCK_PROCESS_CPUTIME_ID);
     if (hold_sleeping)
         sleep_on_semaphore(options.seconds);
@@ -139,10 +139,10 @@ static void sensitivity_check(void) {
     expect("the counter under the lock", sections, options.threads * options.rounds);
 }
 
-// Means. wait_cpu_us is what a waiter burnt of wait_us; late_us is from the unlock to the lock.
-// While the holder sleeps the process's CPU time is that of the waiters. While it computes only a
-// thread's own says so, which is that of a kernel thread: if another one carries the waiter on, it
-// means nothing.
+// Add the means to the line of JSON. wait_cpu_us: CPU time of a wait of wait_us; late_us: from
+// unlock to lock. While the holder sleeps, the process's CPU time is that of the waiters. While it
+// computes, the waiter's CPU time is that of its kernel thread, and means nothing if another one
+// carries the waiter on.
 static void sensitivity_describe(void) {
     double each = 1e6 / (double)options.rounds, waits = each / (double)(options.threads - 1);
     lock_describe();

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 // Heat in a cube: each point becomes the mean of its six neighbours and itself, again and again.
-// Planes are guided. --size: the cube's edge.
+// The loop over planes is guided. --size: the cube's edge.
 #include <omp.h>
 
 #include "mix.h"

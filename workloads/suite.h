@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-// What the programs of npb/, parsec/, splash/ and rodinia/ share: options, the timed section,
+// Shared by the programs of npb/, parsec/, splash/ and rodinia/: options, the timed section,
 // verification, and the line of JSON that each prints. A round solves the whole problem once.
 //
 //     PROGRAM [--class NAME] [--threads N] [--rounds N] [--seconds S]
 //
-// --threads: 0, the default, leaves the number to OpenMP, or takes one for each CPU. --seconds:
-// start rounds for that long, in place of --rounds. Exit code 1: a round failed verification, or
-// the options are wrong.
+// --threads: default 0: OpenMP chooses, or one thread for each CPU. --seconds: start rounds for
+// that long, instead of --rounds. Exit code 1: a round failed verification, or the options are
+// wrong.
 #ifndef LISSOM_WORKLOADS_SUITE_H
 #define LISSOM_WORKLOADS_SUITE_H
 
@@ -21,21 +21,21 @@ struct suite {
     const char *program;
     const char *class_name;
     int class_index; // in the list given to suite_parse
-    long threads;    // never 0 after suite_parse, unless the program uses OpenMP
+    long threads;    // never 0 after suite_parse
     long rounds;
     double limit; // --seconds; 0: count rounds
-    // Set by the functions below.
+    // The functions below set these.
     long done;
-    double begun, started, seconds; // of the first round; of this timed section; of all of them
+    double begun, started, seconds; // start of first round and of this section; sum of sections
     uint64_t checksum;
-    int checked; // results compared so far
+    int checked; // number of results compared so far
     struct {
         const char *name;
         long count;
     } counts[SUITE_COUNTS];
 };
 
-// `classes`: names of the problem sizes, ends with NULL; the first is the default.
+// Parse the options. classes: names of the problem sizes, ends with NULL; the first is the default.
 static inline struct suite suite_parse(const char *program, const char *const *classes, int argc,
                                        char **argv) {
     struct suite s = {.program = program, .class_name = classes[0], .rounds = 1};
@@ -71,7 +71,7 @@ static inline struct suite suite_parse(const char *program, const char *const *c
     return s;
 }
 
-// Zeroed, in cache lines of its own.
+// Allocate zeroed memory, in cache lines of its own.
 static inline void *suite_memory(size_t bytes) {
     bytes = (bytes + LINE - 1) / LINE * LINE;
     void *p = aligned_alloc(LINE, bytes);
@@ -80,12 +80,12 @@ static inline void *suite_memory(size_t bytes) {
     return memset(p, 0, bytes);
 }
 
-// First item of part `index`, where share() is the size of that part.
+// Return the first item of part `index`, whose size is share().
 static inline long share_start(long total, long parts, long index) {
     return index * (total / parts) + (index < total % parts ? index : total % parts);
 }
 
-// Number `index` of sequence `seed`: SplitMix64 (Steele, Lea, Flood, 2014).
+// Return number `index` of sequence `seed`: SplitMix64 (Steele, Lea, Flood, 2014).
 static inline uint64_t random_at(uint64_t seed, uint64_t index) {
     uint64_t z = (seed << 40) + (index + 1) * 0x9e3779b97f4a7c15u;
     z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
@@ -93,7 +93,7 @@ static inline uint64_t random_at(uint64_t seed, uint64_t index) {
     return z ^ (z >> 31);
 }
 
-// The same in [0, 1).
+// Return number `index` of sequence `seed`, in [0, 1).
 static inline double uniform_at(uint64_t seed, uint64_t index) {
     return (double)(random_at(seed, index) >> 11) * 0x1p-53;
 }
@@ -112,7 +112,7 @@ static inline void suite_verify(struct suite *s, const char *what, double value,
     s->checked++;
 }
 
-// FNV-1a over a result that depends on the class alone: every round must give the same.
+// Continue an FNV-1a hash with `data`. hash 0 starts one.
 static inline uint64_t suite_hash(uint64_t hash, const void *data, size_t bytes) {
     const unsigned char *p = data;
     if (!hash)
@@ -122,6 +122,7 @@ static inline uint64_t suite_hash(uint64_t hash, const void *data, size_t bytes)
     return hash;
 }
 
+// Compare the round's checksum with the first one's: the result depends only on the class.
 static inline void suite_checksum(struct suite *s, uint64_t checksum) {
     if (s->done && checksum != s->checksum)
         fail("%s: the checksum of round %ld is %016llx, that of the first %016llx", s->program,
@@ -131,7 +132,7 @@ static inline void suite_checksum(struct suite *s, uint64_t checksum) {
 }
 
 // Add to a count of synchronization operations of all threads ("barriers", "locks", "waits").
-// `name` is compared by address: give a literal of one place.
+// `name` is compared by address: pass a literal of one place.
 static inline void suite_count(struct suite *s, const char *name, long count) {
     int i = 0;
     while (i < SUITE_COUNTS - 1 && s->counts[i].name && s->counts[i].name != name)
@@ -140,7 +141,7 @@ static inline void suite_count(struct suite *s, const char *name, long count) {
     s->counts[i].count += count;
 }
 
-// After a round. Returns whether to run another.
+// End a round. Returns whether to run another.
 static inline int suite_next(struct suite *s) {
     s->done++;
     return s->limit > 0 ? now() - s->begun < s->limit : s->done < s->rounds;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-// What a context switch costs by itself: threads on one CPU (the caller sees to that) that share a
-// fixed amount of work.
+// Direct cost of a context switch: threads on one CPU (the caller binds them) share a fixed amount
+// of work.
 //
 //     switch compute --threads 8 --rounds 100000 --work 5000
 //
-// compute works and does nothing else, so that it is switched by time slices only; atomic adds to a
-// counter that all share after each piece; yield calls sched_yield after each; futex passes a turn
-// on after each, from thread to thread. Prints one line of JSON as sync does; a round is a piece.
+// compute only computes, so only time slices switch it. atomic adds to a shared counter after each
+// piece. yield calls sched_yield after each piece. futex passes a turn from thread to thread after
+// each piece. Prints one line of JSON as sync does; a round is a piece.
 #define _GNU_SOURCE
 #include <sched.h>
 
@@ -76,7 +76,7 @@ int main(int argc, char **argv) {
             pattern = &patterns[i];
     if (!pattern)
         fail("unknown workload %s", options.workload);
-    // In the ring each has as many turns as the others.
+    // In the ring all threads have the same number of turns.
     options.rounds = (options.rounds + options.threads - 1) / options.threads * options.threads;
     turns = memory(sizeof *turns * (size_t)options.threads);
     atomic_store(&turns[0].mine, 1);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-// Programs that do nothing but synchronize: a pattern each, with the work between two waits split
-// among the threads, so that the number of threads does not change how much there is to do.
+// Programs that only synchronize, one for each pattern. The work between two waits is divided among
+// the threads, so its amount does not depend on their number.
 //
 //     sync barrier --threads 32 --rounds 8000 --work 80000
 //
-// prints one line of JSON. The time is that of the parallel phase: it begins when the first thread
-// passes the gate that all threads have to reach, and ends when the last one has done its part.
+// Prints one line of JSON. The time is that of the parallel phase: from when the first thread
+// passes the gate that all threads have to reach, until the last one has done its part.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <semaphore.h>
@@ -20,7 +20,7 @@ struct pattern {
     const char *name;
     void (*prepare)(void);
     void (*work)(struct worker *);
-    // What the main thread does meanwhile; without it, it only waits for the others to end.
+    // Run by the main thread meanwhile; NULL: it only waits for the others to end.
     void (*lead)(void);
     void (*check)(void);
 };
@@ -99,7 +99,7 @@ static void cond_check(void) {
 // --- mutex: one lock, short sections inside and outside ------------------------------------------
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
-static long sections; // under the mutex
+static long sections; // protected by the mutex
 static atomic_int stop;
 
 static void mutex_section(struct worker *w) {
@@ -225,7 +225,7 @@ static void queue_check(void) {
     expect("items produced less items consumed", total(), 0);
 }
 
-// --- late: all threads compute; the main thread sleeps and looks at the clock, for `seconds` -----
+// --- late: all threads compute; the main thread sleeps again and again, for `seconds` ------------
 
 enum { SLEEPS = 10000, SLEEP_US = 5000 };
 
@@ -236,7 +236,7 @@ static void late_work(struct worker *w) {
     }
 }
 
-// How much later than it should it goes on: nine times of ten by no more than that.
+// Measure how late the main thread wakes up: the 90th percentile, in us.
 static void late_lead(void) {
     static double late[SLEEPS];
     double begun = now();
@@ -287,11 +287,11 @@ static void run_pattern(void) {
            timed ? fairness(sections) : -1);
 }
 
-// --- the rest: not patterns, but what a benchmark needs beside them ------------------------------
+// --- other tools of benchmarks -------------------------------------------------------------------
 
-// Iterations of compute() in a microsecond, with as many threads as the CPUs that will share
-// caches, power and cores during the measurement. The median of many short pieces: other programs'
-// slices fall into few of them.
+// Print the iterations of compute() in a microsecond, with as many threads as there are CPUs, which
+// share caches, power and cores during the measurement. Each thread takes the median of many short
+// pieces: few of them include slices of other programs.
 enum { PIECES = 301, ITERATIONS = 200000 };
 
 static void *calibrate_thread(void *argument) {
@@ -318,7 +318,7 @@ static void calibrate(void) {
            options.threads, sum / (double)options.threads);
 }
 
-// Threads that only wait: what does a thread cost in memory?
+// Threads that only wait, to measure the memory of a thread.
 static void *idle_thread(void *argument) {
     (void)argument;
     pthread_barrier_wait(&gate);
@@ -327,7 +327,7 @@ static void *idle_thread(void *argument) {
 
 static void idle(void) {
     create_threads(idle_thread, 1);
-    usleep(300000); // by then all of them wait
+    usleep(300000); // all threads wait by then
     long rss = status_kib("VmRSS"), tables = status_kib("VmPTE");
     pthread_barrier_wait(&gate);
     join_threads();
@@ -338,7 +338,7 @@ static void idle(void) {
            status_kib("VmHWM"));
 }
 
-// Somebody else's program that wants a CPU all the time.
+// Another program, which wants a CPU all the time.
 __attribute__((noreturn)) static void hog(void) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (options.cpu >= 0) {

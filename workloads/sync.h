@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// What the synchronization workloads share: options, the clock, a calibrated piece of work, and the
+// Shared by the synchronization workloads: options, the clock, a calibrated piece of work, and the
 // line of JSON that each prints.
 #ifndef LISSOM_WORKLOADS_SYNC_H
 #define LISSOM_WORKLOADS_SYNC_H
@@ -19,10 +19,10 @@ struct options {
     const char *workload;
     long threads;
     long rounds;    // of all threads together
-    long work;      // iterations of compute(); what for depends on the workload
-    long outside;   // the same, outside of a critical section
-    double seconds; // > 0: for so long, instead of `rounds`
-    long cpu;       // >= 0: where a hog runs
+    long work;      // iterations of compute() in a unit that depends on the workload
+    long outside;   // iterations of compute() outside of a critical section
+    double seconds; // > 0: run for so long, instead of `rounds`
+    long cpu;       // >= 0: the CPU of a hog
 };
 
 __attribute__((noreturn, format(printf, 1, 2))) static void fail(const char *format, ...) {
@@ -44,14 +44,14 @@ static double number(const char *name, const char *text) {
     return value;
 }
 
-// The number behind an option goes to one of the two.
+// An option with a number, and the variable for it: one of the two.
 struct setting {
     const char *option;
     long *whole;
     double *real;
 };
 
-// Pre: the last of `known` is all zeros; `words` is even.
+// Read options and their numbers. Pre: the last of `known` is all zeros; `words` is even.
 static void read_settings(const struct setting *known, int words, char **word) {
     for (int i = 0; i < words; i += 2) {
         double value = number(word[i], word[i + 1]);
@@ -93,15 +93,15 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// Arithmetic whose every step needs the one before: its time depends on the clock rate and on
-// nothing else, and the compiler can neither shorten nor vectorize it.
+// Compute with a chain of dependent steps: the time depends only on the clock rate, and the
+// compiler can neither shorten nor vectorize it.
 __attribute__((noinline, unused)) static uint64_t compute(uint64_t x, long iterations) {
     for (long i = 0; i < iterations; i++)
         x = x * 6364136223846793005u + 1442695040888963407u;
     return x;
 }
 
-// When a parallel phase began and ended: from the first thread that began to the last that ended.
+// A parallel phase, from the start of the first thread to the end of the last.
 struct span {
     double first, last; // both 0: no thread yet
 };
@@ -115,13 +115,13 @@ __attribute__((unused)) static double span_seconds(const struct span *span) {
     return span->last - span->first;
 }
 
-// The part of `total` that falls to number `index` of `parts`; the parts add up to the total.
+// Return the size of part `index` of `total`, divided into `parts`. The parts add up to the total.
 static inline long share(long total, long parts, long index) {
     return total / parts + (index < total % parts);
 }
 
-// A line of /proc/self/status in KiB, 0 if it is not there. Not getrusage's ru_maxrss: that one
-// remembers what the process was before its exec.
+// Return a line of /proc/self/status in KiB; 0 if it is missing. Not getrusage's ru_maxrss, which
+// includes the program before an exec.
 static long status_kib(const char *name) {
     FILE *file = fopen("/proc/self/status", "r");
     char line[256];
@@ -134,7 +134,7 @@ static long status_kib(const char *name) {
     return kib;
 }
 
-// What the process has used since count_from_here, or else since its start.
+// The process's use of resources at count_from_here; zeros count from its start.
 static struct rusage counted_from;
 
 static inline void count_from_here(void) { getrusage(RUSAGE_SELF, &counted_from); }
@@ -159,10 +159,10 @@ static inline struct used used_from_there(void) {
     };
 }
 
-static double late_us = -1; // of the workload `late`; < 0: not measured
+static double late_us = -1; // result of the workload `late`; < 0: not measured
 
-// `fairness` < 0: not measured. Pre: what took `seconds` has ended just now (reported_at, by
-// CLOCK_MONOTONIC).
+// Print the line of JSON. fairness: < 0: not measured. Pre: the measured phase has just ended
+// (reported_at is the time now, by CLOCK_MONOTONIC).
 __attribute__((unused)) static void report(const struct options *o, long rounds, double seconds,
                                            double fairness) {
     char fair[32] = "null", late[32] = "null";

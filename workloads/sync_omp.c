@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// The barrier of sync.c in OpenMP: the same work, and the barrier of the compiler's OpenMP library.
+// The barrier pattern of sync.c in OpenMP: the same work, and the barrier of the compiler's OpenMP
+// library.
 //
 //     sync_omp gomp-barrier --threads 32 --rounds 8000 --work 80000
 #include <omp.h>

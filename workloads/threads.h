@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// What the workloads on pthreads share: the threads, the gate that they pass together, and what is
-// added up and checked in the end.
+// Shared by the workloads with pthreads: the threads, the gate that they pass together, and the
+// counts that are added up and checked at the end.
 #ifndef LISSOM_WORKLOADS_THREADS_H
 #define LISSOM_WORKLOADS_THREADS_H
 
@@ -10,10 +10,10 @@
 #include "sync.h"
 
 struct worker {
-    alignas(LINE) pthread_t thread; // neighbours do not share a cache line
+    alignas(LINE) pthread_t thread; // aligned: neighbours do not share a cache line
     long index;
-    long count;   // what it has done; the meaning depends on the pattern
-    long blocked; // how often it has given up spinning
+    long count;   // work done; the unit depends on the pattern
+    long blocked; // number of times that it gave up spinning
     uint64_t sum;
     double start, end;
 };
@@ -22,7 +22,7 @@ static struct options options;
 static struct worker *workers;
 static pthread_barrier_t gate;
 
-// Zeroed, and in cache lines of its own.
+// Allocate zeroed memory, in cache lines of its own.
 static void *memory(size_t bytes) {
     bytes = (bytes + LINE - 1) / LINE * LINE;
     void *p = aligned_alloc(LINE, bytes);
@@ -43,7 +43,7 @@ static inline void expect(const char *what, long seen, long expected) {
         fail("%s: %s is %ld and should be %ld", options.workload, what, seen, expected);
 }
 
-// `others` of the program pass the gate too.
+// Create the threads. others: number of other threads that pass the gate too.
 static void create_threads(void *(*function)(void *), long others) {
     workers = memory(sizeof *workers * (size_t)options.threads);
     pthread_barrier_init(&gate, NULL, (unsigned)(options.threads + others));
@@ -62,7 +62,7 @@ static void join_threads(void) {
         pthread_join(workers[i].thread, NULL);
 }
 
-// From the first that began to the last that ended.
+// Return the span from the start of the first worker to the end of the last.
 __attribute__((unused)) static struct span span_of_workers(void) {
     struct span span = {0, 0};
     for (long i = 0; i < options.threads; i++)
@@ -70,7 +70,7 @@ __attribute__((unused)) static struct span span_of_workers(void) {
     return span;
 }
 
-// What the thread that has done least has done, as a part of the mean.
+// Return the least count of a thread, relative to the mean. done: count of all threads.
 static inline double fairness(long done) {
     long least = workers[0].count;
     for (long i = 0; i < options.threads; i++)
@@ -78,7 +78,7 @@ static inline double fairness(long done) {
     return (double)least * (double)options.threads / (double)(done ? done : 1);
 }
 
-// While the others work. A signal does not shorten it.
+// Sleep for that long, also when signals arrive.
 static void sleep_for(double seconds) {
     struct timespec t = {(time_t)seconds, (long)((seconds - (double)(time_t)seconds) * 1e9)};
     while (nanosleep(&t, &t) != 0 && errno == EINTR)

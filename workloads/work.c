@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-// Programs that only compute, in loops that a reader of machine code might take for waiting.
+// Programs that only compute, in loops that resemble waits in machine code.
 //
 //     work reduction --threads 8 --seconds 1
 //
-// reduction adds up the same numbers again and again; delay counts, and does nothing else; random
-// draws numbers until one is rare; matmul computes a row of a product of two matrices. Prints one
+// reduction adds up the same numbers again and again. delay counts, and does nothing else. random
+// draws numbers until one is rare. matmul computes a row of a product of two matrices. Prints one
 // line of JSON as sync does; a round is a piece of work.
 //
-// Without --seconds it ends at SIGTERM. It then begins with a line {"ready": true} when all threads
-// compute, and the line before the last is {"progress": [[time, rounds], ...]}, by CLOCK_MONOTONIC,
-// for who wants to know of a part of the time.
+// Without --seconds it ends at SIGTERM. It then prints a line {"ready": true} first, when all
+// threads compute. The line before the last is {"progress": [[time, rounds], ...]}, by
+// CLOCK_MONOTONIC, from which the caller can evaluate a part of the time.
 #include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -29,7 +29,7 @@ static uint64_t reduction(uint64_t x) {
 
 static uint64_t delay(uint64_t x) {
     for (int i = 0; i < TURNS; i++)
-        __asm__ volatile(""); // or else nothing is left of it
+        __asm__ volatile(""); // keeps the loop
     return x + 1;
 }
 
@@ -51,7 +51,7 @@ static uint64_t matmul(uint64_t x) {
     for (int k = 0; k < SIDE; k++)
         for (int j = 0; j < SIDE; j++)
             row[j] += factors[k] * right[k][j];
-    return x + 1 + (row[x % SIDE] < 0); // never: no element is negative
+    return x + 1 + (row[x % SIDE] < 0); // adds 0: no element is negative
 }
 
 static const struct piece {
@@ -61,7 +61,7 @@ static const struct piece {
     {"reduction", reduction}, {"delay", delay}, {"random", random_numbers}, {"matmul", matmul}};
 static const struct piece *piece;
 
-// --- progress: one thread writes down how far all of them are ------------------------------------
+// --- progress: one thread records the rounds of all of them --------------------------------------
 
 enum { STEPS = 1 << 14 };
 static const double step_seconds = 0.002;
@@ -119,7 +119,7 @@ static void *start(void *argument) {
     }
     w->end = now();
     if (follows && steps < STEPS)
-        write_down(w->end); // it may have had no CPU since the first
+        write_down(w->end); // the last steps may be long ago
     return NULL;
 }
 

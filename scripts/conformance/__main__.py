@@ -53,7 +53,7 @@ def options() -> argparse.Namespace:
         "--level",
         action="append",
         choices=run.LEVELS,
-        help="run at this level only; may be repeated [default: kernel, user and auto]",
+        help="run at this level only; may be repeated [default: kernel and auto]",
     )
     parser.add_argument(
         "--option",

@@ -27,7 +27,7 @@ SHIM = os.path.join(WORK, NAME, "shim")
 BUILT = os.path.join(WORK, NAME, "built")
 TIMEOUT_FACTOR = 3  # of the tests' own limits, under lissom: only their results matter here
 
-# Where the tests are, and whether to take all of them or only those that make threads.
+# Folders with tests. True: take all tests, False: only those that create threads.
 FOLDERS = {
     "nptl": True,
     "sysdeps/pthread": True,
@@ -38,7 +38,7 @@ FOLDERS = {
     "posix": False,
     "stdlib": False,
 }
-# What the tests include from elsewhere.
+# Files that tests include from elsewhere.
 OTHER_SOURCES = [
     "argp/tst-argp1.c",
     "elf/tst-execstack-mod.c",
@@ -53,7 +53,7 @@ OTHER_SOURCES = [
     "sysdeps/x86_64/stackguard-macros.h",
 ]
 SYSTEM_HEADERS = ("/usr/include", "/usr/include/x86_64-linux-gnu")
-# tests/conformance/shim.h has what the tests need of these.
+# tests/conformance/shim.h has the definitions that the tests need from these.
 EMPTY_HEADERS = [
     "atomic.h",
     "config.h",
@@ -72,7 +72,7 @@ LEFT_OUT = [  # name, and why
     (r"gdb-attach", "needs the test driver's container"),
     (r"^tst-clock_settime|^tst-settimeofday", "sets the machine's clock"),
 ]
-# Shared libraries to link a test with. It opens others by name.
+# Shared libraries that a test is linked to. It opens others by name.
 LINKED = {
     "tst-_res1": ["tst-_res1mod1", "tst-_res1mod2"],
     "tst-_res1mod2": ["tst-_res1mod1"],
@@ -118,7 +118,7 @@ def extract(tarball):
     )
     with open(os.path.join(SOURCE, "Makefile"), "w", encoding="utf-8"):
         pass
-    # The headers of libc itself have to be the system's: add only those that the system lacks.
+    # libc's own headers have to be the system's: add only those that the system lacks.
     headers = glob.glob(os.path.join(SOURCE, "include/*.h"))
     for folder in FOLDERS:
         headers += glob.glob(os.path.join(SOURCE, folder, "tst-*.h"))
@@ -276,7 +276,7 @@ def test_of(name):
         [program_path(name), *(a.format(**words) for a in ARGUMENTS.get(name, []))],
         environment=environment,
         under_lissom={"TIMEOUTFACTOR": str(TIMEOUT_FACTOR)},
-        # glibc's build runs the tests where there is a Makefile, and some open it.
+        # Like glibc's build, run tests in a folder with a Makefile: some open it.
         files=[os.path.join(SOURCE, "Makefile")],
         judge=judge,
     )

@@ -30,7 +30,7 @@ LANGUAGES = {  # prefix of the name -> compiler, folders and ends of the sources
     "c++": (["g++", "-x", "c++"], [("libgomp.c++", ".C"), ("libgomp.c-c++-common", ".c")]),
     "fortran": (["gfortran"], [("libgomp.fortran", f".{end}") for end in ("f", "f90", "F90")]),
 }
-# Targets of DejaGnu that hold here; those of an offload device, or of another machine, do not.
+# DejaGnu targets that apply here, unlike those of an offload device or of another machine.
 TRUE = {
     "*-*-*", "*-*-linux*", "*-*-gnu*", "x86_64-*-*", "lp64", "tls", "tls_runtime", "pthread",
     "sync_int_long", "cas_int", "sse2_runtime", "sse2", "vect_simd_clones", "size32plus", "lto",
@@ -221,7 +221,7 @@ def prepare(source, work, jobs, wanted):
                 plain = [] if language == "fortran" else ["-x", "none"]
                 words = [*compiler, "-w", "-pthread", "-fopenmp", *header.options]
                 words += [f"-I{top}/libgomp", f"-I{top}/include", path, *header.sources]
-                # Each has a folder of its own: the modules of Fortran go there.
+                # Each program has a folder of its own, for Fortran's modules.
                 programs.append(
                     suite.Program(
                         name, [(output, [*words, *plain, "-lm"])], cwd=os.path.dirname(output)

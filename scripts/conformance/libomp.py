@@ -130,7 +130,7 @@ class Lines:
             self.programs += 1
             output = self.program()
         source = [] if self.path in arguments else [self.path]
-        # A library that the test links is behind the source, so that its symbols are found.
+        # Put libraries after the source, so that their symbols are found.
         self.steps.append((output, [*words, *source, *arguments, "-x", "none", "-lm", "-latomic"]))
         return True
 

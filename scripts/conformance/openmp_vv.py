@@ -39,7 +39,7 @@ def prepare(source, work, jobs, wanted):
         for path in suite.files_below(tests):
             if not path.endswith(end):
                 continue
-            # Names with their end: the same test may be there in several languages.
+            # Names with suffix: the same test may exist in several languages.
             name = os.path.relpath(path, tests)
             output = os.path.join(built, name, "test")
             words = [*compiler, *FLAGS, f"-I{source}/ompvv", path, "-lm"]

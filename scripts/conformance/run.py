@@ -179,7 +179,7 @@ def run_natively(tests: list[Test], setting: Setting, found: Comparison) -> list
             found.skipped[test.name] = why
             continue
         if not outcome.result.startswith("pass"):
-            # The machine may have been too busy. A result that stays is compared as it is.
+            # The machine may have been too busy. A result that persists is compared as it is.
             seen += [run(test, NATIVE, 1 + i, setting) for i in range(AGAIN)]
             results = {o.result for o in seen[1:]}
             if len(results) > 1 or "timeout" in results:
@@ -205,7 +205,7 @@ def compare(plan: Plan, setting: Setting, expected: Callable[[str, str], bool]) 
     found = Comparison()
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     good = run_natively(plan.tests, setting, found)
-    # The runs of one test are far apart, because they cannot overlap.
+    # Schedule the runs of one test far apart: they must not overlap.
     jobs = [
         (t, lv, i, setting) for i in range(setting.repeat) for lv in setting.levels for t in good
     ]

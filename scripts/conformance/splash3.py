@@ -31,7 +31,7 @@ class Program:
     command: str  # a program in the folder, and its arguments
     stdin: str = os.devnull
     results: str | None = None  # of the output's lines, those that match are compared
-    # Compare two digits of the total of the lines' numbers: natively it varies by 0.4 %, too.
+    # Compare two digits of the sum of all numbers in the lines: natively it varies by 0.4 %, too.
     total: bool = False
     images: str | None = None  # what the program writes, as a pattern of the shell
     files: tuple[str, ...] = ()  # of the folder, that the program opens
@@ -121,7 +121,7 @@ def prepare(source, work, jobs, _wanted):
         shutil.copytree(os.path.join(source, "codes"), copy)
         problems = {}
         for name, program in PROGRAMS.items():
-            # The makefiles do not name every header that a file needs: one job at a time.
+            # Makefiles do not name all headers that a file needs: use one job.
             if not suite.make(os.path.join(copy, program.folder), log, "make"):
                 problems[name] = f"`make` failed in {program.folder}: see {log}"
         suite.save(work, stamp, problems)

@@ -2,7 +2,7 @@
 clang_format=clang-format-19
 ruff=target/venv-lint/bin/ruff
 
-# files PATTERN...: tracked and new files, a line each; * goes through folders
+# files PATTERN...: print tracked and new files, one a line; * matches across folders
 files() {
     if git rev-parse --is-inside-work-tree >/dev/null 2>&1; then
         git ls-files --cached --others --exclude-standard -- "$@" | sort -u | existing
@@ -14,7 +14,7 @@ files() {
     fi
 }
 
-# Those of standard input that have not just been removed.
+# existing: copy those lines of standard input that name existing files
 existing() {
     local file
     while read -r file; do
@@ -24,7 +24,7 @@ existing() {
 
 c_files() { files '*.c' '*.h' '*.cpp' '*.cc'; }
 
-# shell_files: by their names or first lines
+# shell_files: print shell scripts, found by their names or first lines
 shell_files() {
     {
         files '*.sh'

@@ -19,11 +19,11 @@ LAYERS = {
     # monitor/, and the files of runtime/ itself.
     "entry": ((), ("prim", "policy", "patch", "cpus", "core", "wait", "spin", "omp")),
 }
-# Of no layer: what runtime and tools share.
+# Outside of the layers: shared by runtime and tools.
 EVERYBODYS = {"runtime/abi.h"}
 
 VERBS = {"bench", "doctor", "gdb", "kvm", "load", "man", "manager", "run", "sched", "stat", "top"}
-# They put the verbs together, or test them.
+# These combine or test the verbs.
 ABOVE_VERBS = {"src/main.rs", "src/cli.rs", "src/man.rs", "src/fuzz.rs"}
 
 

@@ -9,8 +9,8 @@ from tree import compare_counts, files, is_shell, read
 COLUMNS, LINES = 100, 600
 KINDS = ("*.c", "*.h", "*.S", "*.cc", "*.cpp", "*.rs", "*.go", "*.py", "*.pml", "*.erl", "*.java")
 PROSE = ("*.md", "tests/cases/*.txt", "Makefile", ".clang-format", "*.toml")
-# Made by programs, or data.
-MADE = re.compile(r"docs/results[^/]*\.md")
+# Generated files, or data.
+MADE = re.compile(r"docs/results/.*\.md")
 LINK = re.compile(r"\S*(?:://|\]\()\S+")
 
 

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from tree import ROOT, files, read
 
 PAGE = "SPECIFICATION.md"
-# Folder of the scripts that `make TARGET`: `NAME` names.
+# Folder of the scripts that `make TARGET`: `NAME` refers to.
 SCRIPTS = {"test-dist": "dist", "test-kvm": "kvm", "test-slurm": "slurm", "test-vm": "sched"}
 TOKEN = re.compile(r"`([^`]+)`|\b(unit tests?)\b|(?<![`\w])(docs/[\w/.-]+\w)|(;)")
 RUST_PATH = re.compile(r"[a-z_]\w*(::(\w+|\*))*")
@@ -60,7 +60,7 @@ class Names:
         if "tests" in parts:
             parts.remove("tests")
         base = "src/" + "/".join(parts)
-        # The tests of a module may have a file of their own.
+        # A module's tests may be in a file of their own.
         own = (f"{base}.rs", f"{base}/mod.rs", f"{base}_test.rs", f"{base}/tests.rs")
         texts = [
             text for path, text in self.rust.items() if path in own or path.startswith(f"{base}/")

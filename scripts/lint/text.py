@@ -8,7 +8,7 @@ import sys
 
 from tree import ROOT, files
 
-# Files that may hold something else.
+# Files that may be binary.
 DATA = ()
 
 HELP_COLUMNS = len("/// ") + 80

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 WIDTH = 100
-# A line that is shorter ends where its author wanted it to end.
+# A shorter line ends where its author wanted it to end.
 FULL = 85
 TAB = 8
 
@@ -90,7 +90,7 @@ def moved_up(lines, spans):
         line = lines[row]
         column, last = spans.get(row, (None, row))
         rows = lines[row : last + 1]
-        # The formatter wants room for a backslash in macros.
+        # In macros the formatter needs room for a backslash.
         room = WIDTH - 2 if line.startswith("#") else WIDTH
         if (
             column is None
@@ -193,7 +193,7 @@ def wrap_run(rows):
             result.append((prefix + text).rstrip())
             at += 1
             continue
-        # What belongs to the paragraph: full lines that go on with the same indentation.
+        # The paragraph continues in full lines with the same indentation.
         own = text[: len(text) - len(text.lstrip())]
         item = ITEM.match(text.lstrip())
         hang = own + " " * (item.end() if item else 0)
@@ -277,7 +277,7 @@ def wrap_block(lines):
     if width(result[-1]) + 3 <= WIDTH:
         result[-1] += " */"
     else:
-        # The last word goes down with the end.
+        # Move the last word to the line with the end of the comment.
         head, _, word = result[-1].rpartition(" ")
         result[-1:] = [head, f"{indent} * {word} */"]
     return result

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Breaks lissom on purpose, one way at a time, and checks that the cases notice.
+# Break lissom on purpose, one way at a time, and check that the cases notice.
 #
-#     tests/breakage/run.sh [NAME ...]      all breakages, or those named
+#     tests/breakage/run.sh [NAME ...]      all breakages, or the named ones
 #
 # Works on a copy of the tree in target/breakage, with a build folder of its own. Prints a line for
 # each breakage. Last line: `N noticed, M unnoticed`. Exits with 1 if one was not noticed.
@@ -11,7 +11,7 @@ target=${CARGO_TARGET_DIR:-$PWD/target}
 copy=$target/breakage/source
 export CARGO_TARGET_DIR=$target/breakage/build
 
-# change FILE SED-SCRIPT: changes the copy's file; fails if it is the same afterwards
+# change FILE SED-SCRIPT: edit the copy's file; fail if that changes nothing
 change() {
     cp "$copy/$1" "$copy/$1.before"
     sed -i -E "$2" "$copy/$1"
@@ -22,13 +22,13 @@ change() {
     rm "$copy/$1.before"
 }
 
-# begin_with STATEMENT FILE FUNCTION: puts a statement first into the body of a function of the
-# copy, whose line begins with FUNCTION.
+# begin_with STATEMENT FILE FUNCTION: insert STATEMENT at the beginning of the function whose
+# definition starts with FUNCTION (a regular expression)
 begin_with() {
     change "$2" "/^$3/,/^\{/s/^\{/{\n    $1/"
 }
 
-# Each of these makes one change to the copy.
+# Breakages: each makes one change to the copy.
 constructor_returns_at_once() {
     begin_with 'return;' runtime/lissom.c '__attribute__\(\(constructor\)\) static void start'
 }
@@ -48,11 +48,11 @@ user_switch_becomes_kernel_hand_off() {
     change runtime/sched/carrier.c 's/if \(thread_stays\(t\) \|\| t->deadline\)/if (true)/'
 }
 
-# noticed_by BREAKAGE: the cases, by a part of their names, of which at least one has to fail
+# noticed_by BREAKAGE: print a part of the names of the cases of which at least one has to fail
 noticed_by() {
     case $1 in
     doctor_says_active) echo cli_doctor:: ;;
-    # Some threads then wait for ever, so each case takes as long as it may.
+    # Some threads then wait for ever, so that each case runs into its timeout.
     user_switch_becomes_kernel_hand_off) echo pthread_barrier ;;
     *) echo pthread_ ;;
     esac
@@ -67,7 +67,7 @@ for breakage; do
     git ls-files -z | xargs -0 cp --parents -t "$copy"
     "$breakage"
     log=$target/breakage/$breakage.log
-    # A tree that does not build would be red for another reason.
+    # A tree that does not build would fail for the wrong reason.
     (cd "$copy" && cargo build --locked --quiet && cargo test --locked --quiet --test cases --no-run) >"$log" 2>&1 ||
         { echo "tests/breakage: $breakage does not build: $log" >&2; exit 2; }
     (cd "$copy" && cargo test --locked --test cases -- "$(noticed_by "$breakage")") >"$log" 2>&1 || true

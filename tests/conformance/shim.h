@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Include this before each of glibc's tests and the sources of its test support library: it has
- * what glibc's own build defines on the command line or in internal headers. Those headers are
- * empty files (EMPTY_HEADERS in scripts/conformance/glibc.py).
+ * Included before each of glibc's tests and the sources of its test support library: definitions
+ * from the command line of glibc's own build, or from internal headers. Those headers are empty
+ * files (EMPTY_HEADERS in scripts/conformance/glibc.py).
+ *
  */
 #ifndef CONFORMANCE_SHIM_H
 #define CONFORMANCE_SHIM_H
@@ -27,7 +28,7 @@
 #define libc_hidden_proto(name)
 #define inhibit_loop_to_libcall
 
-/* glibc's own signals, which sigfillset leaves out. */
+/* glibc's own signals, which sigfillset omits. */
 #define SIGCANCEL 32
 #define SIGTIMER SIGCANCEL
 #define SIGSETXID 33

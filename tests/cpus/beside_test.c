@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * runtime/cpus/beside.c, on machines of which only the CPU time is simulated.
+ * Tests of runtime/cpus/beside.c on simulated machines: only CPU time is simulated.
+ *
  */
 #include "cpus/beside.h"
 
@@ -9,7 +10,7 @@
 enum { LOOK_US = 12000, SECOND_US = 1000000 };
 static int failed, passed;
 
-/* Threads that only compute, or of which each waits for all others all the time. */
+/* Threads that only compute, or that each wait for all others all the time. */
 enum kind { COMPUTES, WAITS };
 
 struct machine {
@@ -26,11 +27,11 @@ struct program {
 
 static uint32_t least(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-/* CPU time that one of n slots is offered, and that all use. */
+/* Simulate the CPU time offered to one of n slots and the CPU time used by all of them. */
 static struct beside_look measure(const struct program *p, const struct machine *m) {
     uint32_t n = beside_slots(&p->beside, &p->share), runs = least(n, p->threads);
     double offered = runs + m->hogs > m->cpus ? (double)m->cpus / (runs + m->hogs) : 1;
-    /* Threads that wait for all others run while none of these has lost its CPU. */
+    /* Threads that wait for all others run only while none of them has lost its CPU. */
     uint32_t lost = least(m->hogs, runs);
     double used = runs * offered;
     for (uint32_t i = 0; p->kind == WAITS && runs > 1 && i < lost; i++) used *= 0.5;
@@ -44,7 +45,7 @@ static struct beside_look measure(const struct program *p, const struct machine 
     };
 }
 
-/* Runs for so many seconds. Post: the number of slots in the last two, on average, in
+/* Run for `seconds`. Returns the average number of slots in the last two seconds, in
  * hundredths. */
 static uint32_t run(struct program *p, const struct machine *m, uint32_t seconds) {
     uint64_t end = p->now_us + seconds * SECOND_US, sum = 0, looks = 0;

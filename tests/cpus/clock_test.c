@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT
  *
- * runtime/prim/clock.c: the rate of the time stamp counter, by a thread that is interrupted at any
- * point.
+ * Tests of runtime/prim/clock.c: the rate of the time stamp counter, measured by a thread that may
+ * be interrupted at any point.
+ *
  */
 #include "prim/clock.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { RATE = 2600 }; /* ticks in a microsecond */
+enum { RATE = 2600 }; /* ticks per microsecond */
 
 static uint64_t now, calls; /* ns */
-/* what a call takes; one in so many stops is a long one, up to so long */
+/* ns: `step` per step; one step in `chance` is interrupted for up to `longest` */
 static uint64_t step, chance, longest;
 static uint64_t state = 1;
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * driver ROOT...: what runtime/cpus/cgroup.c finds below each folder, one after the other: the
- * quota in CPUs, and the cpuset. driver --weight ROOT: whether there is a group, and its weight.
- * driver --groups ROOT ROOT: whether both have the same group, by quota and by weight.
+ * driver ROOT...: prints the quota in CPUs and the cpuset that runtime/cpus/cgroup.c reads below
+ * each folder in turn. driver --weight ROOT: prints whether there is a group, and its weight.
+ * driver --groups ROOT ROOT: prints whether both have the same group, by quota and by weight.
  */
 #include "cpus/cgroup.h"
 #include "cpus/cpus.h"

@@ -1,15 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Tests of what is read of cgroups: trees of files as machines, containers and careless people have
-# them; of how CPUs are shared, also with those who take no part; and
-# of clocks. Last line: `N passed, M failed`.
+# Tests of what the runtime reads of cgroups, with trees of files as on machines, in containers and
+# after careless administration. Also tests of dividing CPUs, with programs that take no part, too,
+# and of clocks. Last line: `N passed, M failed`.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
 fail() { echo "build failed: $*"; echo "0 passed, 1 failed"; exit 1; }
-# build PROGRAM SOURCE...: from its own source and those of the runtime
+# build PROGRAM SOURCE...: compile $here/PROGRAM.c with these sources of the runtime
 build() {
     local program=$1
     shift
@@ -24,10 +24,11 @@ build clock_test prim/clock.c
 passed=0 failed=0
 t=$out/t
 
-# file PATH TEXT: below the tree. What runs later with `new` begins another tree.
+# file PATH TEXT: create a file below the current tree. new NAME begins another tree.
 file() { mkdir -p "$t$(dirname "$1")"; printf '%s' "$2" >"$t$1"; }
 new() { t=$out/$1; mkdir -p "$t"; name=$1; }
-# expect ANSWER [TREE...]: of this tree, or of several in turn, as when files change.
+# expect ANSWER [TREE...]: check the answer for the current tree, or for several in turn, as if
+# files changed.
 expect() {
     local want=$1
     shift
@@ -204,7 +205,7 @@ file /proc/self/mountinfo "$v2"
 file /sys/fs/cgroup/a/cpu.max '200000 100000'
 expect 0 # /proc's lines end with one
 
-# Changes, looked at one after the other.
+# Changes: two trees read in turn.
 new before
 file /proc/self/cgroup '0::/a'$'\n'
 file /proc/self/mountinfo "$v2"
@@ -219,7 +220,7 @@ file /proc/self/mountinfo "$v2"
 expect '2 1 0 1' before after gone after
 expect '2 2 1' before nothing after # /proc cannot be read: as before
 
-# Weights, by `weigh`: whether there is a group, and its weight.
+# weigh ANSWER: check whether there is a group, and its weight.
 weigh() {
     local got
     got=$(timeout 10 "$out/driver" --weight "$t" 2>&1)

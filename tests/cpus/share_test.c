@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * runtime/cpus/share.c: worked examples, and what always holds.
+ * Tests of runtime/cpus/share.c: worked examples, and invariants of random claims.
+ *
  */
 #include "cpus/share.h"
 
@@ -21,7 +22,7 @@ static void fail(const char *what, uint32_t pool, const struct share_claim *c, u
     failed++;
 }
 
-/* WANT, WANT*WEIGHT or WANT*WEIGHT@GROUP*WEIGHT, each weight and group 1 if it is not there. */
+/* Parse claims WANT, WANT*WEIGHT or WANT*WEIGHT@GROUP*WEIGHT. Weights and groups default to 1. */
 static uint32_t claims_of(const char *text, struct share_claim *c) {
     uint32_t n = 0;
     for (char *p = (char *)text; *p; n++) {
@@ -34,7 +35,7 @@ static uint32_t claims_of(const char *text, struct share_claim *c) {
     return n;
 }
 
-/* Texts of claims, and of what they get. */
+/* Check the number of CPUs that each claim gets; claims and numbers are texts. */
 static void example(uint32_t pool, uint32_t turn, const char *claims, const char *gets) {
     struct share_claim c[MOST];
     uint32_t n = claims_of(claims, c);
@@ -49,7 +50,7 @@ static void example(uint32_t pool, uint32_t turn, const char *claims, const char
     }
 }
 
-/* On average, in hundredths. */
+/* Check the average number of CPUs that each claim gets over many turns, in hundredths. */
 static void average(uint32_t pool, const char *claims, const char *gets) {
     enum { TURNS = 1000 };
     struct share_claim c[MOST];
@@ -94,7 +95,8 @@ static void always(uint32_t pool, const struct share_claim *c, uint32_t n, bool 
             return fail("less than there is", pool, c, n, turn);
     }
     if (wanted <= pool) return;
-    /* Over some turns, nobody who wanted more, and has as much weight, has less than another. */
+    /* Over several turns, a program gets as much as any other of its group without more demand and
+     * weight. Half a CPU less on average is accepted. */
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j < n; j++) {
             bool heavier = c[i].group == c[j].group && c[i].weight >= c[j].weight;
@@ -127,7 +129,7 @@ int main(void) {
     example(4, 0, "1 8", "1 3");
     example(3, 0, "8 8", "1 2");
     example(3, 1, "8 8", "2 1");
-    example(8, 0, "1 2 3", "3 4 5"); /* two are left */
+    example(8, 0, "1 2 3", "3 4 5"); /* every program may use the two spare CPUs */
     example(8, 0, "0 0", "8 8");
     average(8, "3 3 3", "267 267 267");
     average(3, "8 8", "150 150");
@@ -137,16 +139,17 @@ int main(void) {
     example(4, 0, "8*3 8", "3 1");
     average(8, "8*3 8*2", "480 320");
     example(8, 0, "2*9 8", "2 6");
-    /* 1.8 and 0.2: on the second CPU 10 to 1, for 0.9 of the time */
+    /* parts 1.8 and 0.2: the first program has a slot on the second CPU for 0.9 of the time, where
+     * its weight is 10 to 1 */
     average(2, "8*10 8", "190 100");
     average(2, "8*2 8", "150 100");
     average(4, "8*10 8 8", "336 100 100");
     average(2, "8@1*10 8@2*1", "190 100");
-    /* by groups: the weights of programs count within one */
+    /* by groups: the weights of programs count within one group */
     example(4, 0, "8*10@1*1 8*1@2*1", "2 2");
     example(6, 0, "8*2@1*1 8*1@1*1 8*7@2*1", "2 1 3");
     example(8, 0, "8@1*3 8@2*1", "6 2");
-    example(8, 0, "1@1*3 8@2*1", "1 7"); /* what a group leaves */
+    example(8, 0, "1@1*3 8@2*1", "1 7"); /* a group's unused share */
     weights();
     srand(1);
     for (int k = 0; k < 20000; k++) {

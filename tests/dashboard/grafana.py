@@ -3,8 +3,8 @@
 import re
 
 COLUMNS = 24
-# Of Grafana's own panels and units (@grafana/data, valueFormats), those that an administrator's
-# dashboard may want.
+# Grafana's own panels and units (@grafana/data, valueFormats) that a dashboard for administrators
+# may need.
 PANELS = {"stat", "timeseries", "gauge", "bargauge", "table", "row", "text"}
 UNITS = {
     "short",
@@ -122,8 +122,8 @@ def wrong(dashboard):
         yield "no uid"
     if not dashboard.get("title"):
         yield "no title"
-    # A number of the Grafana that it was exported from; another one takes it for a dashboard of its
-    # own.
+    # A dashboard's id belongs to the Grafana that exported it; another Grafana would take it for
+    # one of its own.
     if dashboard.get("id") is not None:
         yield "it has an id"
     known = {v["name"]: v for v in dashboard["templating"]["list"]}

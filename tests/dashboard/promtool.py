@@ -4,8 +4,8 @@ it says of OpenMetrics as it is, is shown, and what it says of the same metrics 
 import re
 import subprocess
 
-# A name that scripts use, as in `lissom run --stats`; OpenMetrics recommends seconds, and allows
-# others.
+# Scripts use this name, as in `lissom run --stats`. OpenMetrics recommends seconds, but allows
+# other units.
 KNOWN = {"lissom_program_threshold_ns metric names should not contain abbreviated units"}
 
 

@@ -23,9 +23,10 @@ from scene import LISSOM, ROOT, Scene, until
 DASHBOARD = ROOT / "packaging/grafana/lissom.json"
 SECONDS = 24
 SCRAPE = 1
-# What Grafana thinks: rates are over four of them, and a busy machine may miss some.
+# The scrape interval set in Grafana: rates cover four intervals, and a busy machine may miss some
+# scrapes.
 TOLD_SCRAPE = 3
-# Whatever stands in a program's name has to get through the metrics, Prometheus and the choice of a
+# Any character of a program's name must survive the metrics, Prometheus and the choice of a
 # program.
 ODD = 'a"b\\c {d}(1)+'
 OURS = {"stat_target", "by_kernel", "spins", "comes_and_goes", "spin_omp", ODD}
@@ -61,7 +62,7 @@ def begin(scene):
     sweep = scene.built(ROOT / "workloads/spin_omp.c", "-fopenmp")
     address = scene.manager()
     port = address.rsplit(":", 1)[1]
-    # Two machines, as it were: what tells programs of different machines apart is seen to.
+    # Scrape the manager as two machines: panels have to distinguish programs of different machines.
     prometheus = scene.prometheus([f"127.0.0.1:{port}", f"localhost:{port}"])
     scene.lissom("barrier", target, "barrier", "16")
     scene.lissom(
@@ -88,14 +89,14 @@ def scraped(prometheus, scene):
 
 
 def names_are_there(prometheus, text):
-    """docs/metrics.md and the endpoint tell of the same metrics as far as they are named in full."""
+    """docs/operate/metrics.md and the endpoint tell of the same metrics as far as they are named in full."""
     names = set(prometheus.ask("label/__name__/values"))
     documented = set(
-        re.findall(r"^\| (lissom_[a-z_]+) \|", (ROOT / "docs/metrics.md").read_text(), re.M)
+        re.findall(r"^\| (lissom_[a-z_]+) \|", (ROOT / "docs/operate/metrics.md").read_text(), re.M)
     )
     check(
         documented <= names,
-        f"{len(documented)} names of docs/metrics.md are there {sorted(documented - names) or ''}".strip(),
+        f"{len(documented)} names of docs/operate/metrics.md are there {sorted(documented - names) or ''}".strip(),
     )
     return set(re.findall(r"lissom_\w+", text)) <= names
 
@@ -231,7 +232,7 @@ def one_program(prometheus, dashboard, values, everything, start, end):
         {"program": grafana.chosen(everything["program"])},
     )
     found = {series["metric"]["program"] for series in prometheus.over(query, start, end, SCRAPE)}
-    # Others may have come and gone meanwhile.
+    # Other programs may have run meanwhile.
     check(
         OURS <= found, f"with each of {len(everything['program'])} programs chosen, ours are there"
     )

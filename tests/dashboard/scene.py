@@ -113,17 +113,17 @@ class Scene:
             for k, v in os.environ.items()
             if not k.startswith(("LISSOM", "OMP_", "GOMP_", "LD_PRELOAD"))
         }
-        # Where both the manager and the programs look.
+        # Read by both the manager and the programs.
         self.environment["LISSOM_MANAGER"] = str(self.folder / "socket")
 
     def __enter__(self):
-        # An exit by a signal cleans up, too.
+        # Clean up after a signal, too.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda number, _: exit(128 + number))
         return self
 
     def __exit__(self, *_):
-        # A second one does not stop that.
+        # Ignore further signals during the cleanup.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         for process in self.running.values():

@@ -1,5 +1,5 @@
-# Sourced: the package on a bare Debian. Pre: $machine is one, with python3 and xz-utils. Post: it
-# is as it was before.
+# Test the package on a bare Debian. Sourced. $machine must be one, with python3 and xz-utils; it is
+# left as it was.
 files >"$work/files.before"
 mkdir "$machine/package"
 cp "$dist/$deb" "$machine/package/"

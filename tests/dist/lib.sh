@@ -1,8 +1,7 @@
-# Sourced by tests/dist/test_*.sh. A test ends with 0, with 77 if it was skipped (the reason is its
-# last line), or it failed. What it does on the machine that it makes is written out, with what that
-# printed: docs/install.md shows it.
-# Post: $work is a folder that goes when the test ends, $machine the root file system in it, $dist
-# the folder of the packages.
+# Sourced by tests/dist/test_*.sh. A test exits with 0 if it passed, with 77 if it was skipped (its
+# last line is the reason), otherwise it failed. It prints the commands that it runs on the machine,
+# with their output, as in docs/guide/install.md. Sets $work to a folder that is removed when the
+# test ends, and $machine to a root file system in it. Sets $dist to the folder of the packages.
 set -euo pipefail
 umask 022
 
@@ -25,8 +24,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 machine=$work/machine
 
-# debian SUITE [PACKAGE]...: a bare Debian in $machine, with these packages besides. It is made once
-# and kept, packed.
+# debian SUITE [PACKAGE]...: put a bare Debian with these additional packages into $machine. It is
+# made once and kept, packed.
 debian() {
     local suite=$1 name mirror
     shift
@@ -49,8 +48,7 @@ debian() {
     fi
 }
 
-# enter COMMAND...: runs it on the machine, which has a /proc, and nothing of this one's /run and
-# /dev/shm.
+# enter COMMAND...: run it on the machine, with a /proc, but with its own /run and /dev/shm
 enter() {
     mkdir -p "$machine"/{proc,sys,dev,run,tmp}
     chmod 1777 "$machine/tmp"
@@ -64,34 +62,34 @@ enter() {
         exec chroot "$0" "$@"' "$machine" "$@"
 }
 
-# inside COMMAND...: the same with an environment as after a login.
+# inside COMMAND...: run it on the machine, with an environment as after login
 inside() {
     enter /usr/bin/env -i HOME="${inside_home:-/root}" LC_ALL=C.UTF-8 DEBIAN_FRONTEND=noninteractive \
         PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin "$@"
 }
 
-# show COMMAND...: the same by the machine's shell, written out as a user would type it.
+# show COMMAND...: run it in the machine's shell; print it as a user would type it
 show() {
     echo "# $*"
     inside "${inside_shell:-/bin/sh}" -c "$*" 2>&1
 }
 
-# files: every file of the machine, its mode, owner and kind; not what package managers note for
-# themselves, and what they cache.
+# files: list every file of the machine with mode, owner and kind, except package managers' records
+# and caches
 files() {
     (cd "$machine" && find . -xdev \( -path ./var/lib/dpkg -o -path ./var/lib/apt -o -path ./var/cache -o -path ./var/log -o -path ./tmp -o -path ./proc \
         -o -path ./sys -o -path ./dev -o -path ./run -o -path ./package \) -prune -o -printf '%P %M %u:%g %l\n' | LC_ALL=C sort)
 }
 
-# same_files BEFORE: what is on the machine now is what was.
+# same_files BEFORE: fail unless the machine has the same files as in the list BEFORE
 same_files() {
     files >"$work/files.now"
     diff "$1" "$work/files.now" || fail "files were left behind, or are missing (see above)"
     echo "(the same files as before)"
 }
 
-# decent: of all files that are there now and were not in BEFORE, nobody but their owner, root, may
-# write one, and none gives its user rights.
+# decent BEFORE: check the files added since BEFORE: owned by root, not writable by others, no
+# set-user-ID, set-group-ID or sticky bit
 decent() {
     files >"$work/files.now"
     local bad
@@ -99,8 +97,8 @@ decent() {
     [ -z "$bad" ] || fail "modes or owners: $bad"
 }
 
-# programs LISSOM PROGRAM...: each of the real programs does under lissom what it does without, and
-# the runtime is at work in it, or waits for a second thread in the shell.
+# programs LISSOM PROGRAM...: check that each real program does the same with and without lissom.
+# The runtime must be active in it, or wait for a second thread in the shell.
 programs() {
     local lissom=$1 name
     shift

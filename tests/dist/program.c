@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Threads that take turns; then ends with the exit code that is given, or by a signal. */
+ * Threads that take turns; exits with the given exit code, or by the given signal. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

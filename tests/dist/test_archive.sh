@@ -1,4 +1,4 @@
-# The archive on Debian 11: unpacked into /usr/local, and into a user's ~/.local; used, removed.
+# The archive on Debian 11: unpacked into /usr/local and into a user's ~/.local, used, removed.
 . "$(dirname "$0")/lib.sh"
 debian bullseye python3 python3-venv xz-utils
 mkdir "$machine/package"
@@ -11,8 +11,8 @@ grep -qx '/usr/local/lib/lissom/liblissom-[0-9a-f]*\.so' "$work/preload" || fail
 programs lissom sort
 rm -r "$machine/tmp/t"
 show "cd /usr/local && tar -tzf /package/$archive.tar.gz | sed -n 's|^[^/]*/\(.\)|\1|p' | sort -r | while read f; do [ -d \"\$f\" ] && rmdir --ignore-fail-on-non-empty \"./\$f\" || rm -f \"./\$f\"; done; command -v lissom || echo it is gone"
-# Debian's own empty folders below /usr/local stay, or go with the archive's: what counts is that no
-# file of it does.
+# Debian's own empty folders below /usr/local may stay or go with the archive's: only files of the
+# archive must not remain.
 files >"$work/files.now"
 ! LC_ALL=C comm -13 "$work/files.before" "$work/files.now" | grep . || fail "files were left behind (see above)"
 

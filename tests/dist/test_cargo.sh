@@ -1,10 +1,10 @@
-# `cargo install --path .` on a bare Debian 12, with the packages that docs/install.md names and
-# this machine's Rust, without a network.
+# `cargo install --path .` on a bare Debian 12, with the packages of docs/guide/install.md and this
+# machine's Rust, without network.
 . "$(dirname "$0")/lib.sh"
 debian bookworm gcc libc6-dev clang-19 make cmake pkg-config autoconf automake autopoint flex bison gawk
 sysroot=$(rustc --print sysroot)
 mkdir -p "$machine/rust" "$machine/source" "$machine/crates"
-# What is under version control, and nothing else.
+# Copy tracked and new files only, no ignored ones.
 git -C "$root" ls-files -z --cached --others --exclude-standard | tar -C "$root" --null -T - -cf - | tar -C "$machine/source" -xf -
 cp -a "$sysroot/." "$machine/rust/"
 (cd "$root" && cargo fetch --locked --quiet)

@@ -1,13 +1,13 @@
-# Images that are built from ours, by buildah: the application of docs/install.md, and the agent of
-# packaging/kubernetes. Their public bases may not be within reach, so bases are made here: a Debian
-# 12, and one with this machine's Go in the place that the public image has it.
+# Images built from ours by buildah: the application of docs/guide/install.md, and the agent of
+# packaging/kubernetes. Their public bases may be out of reach, so bases are made here: Debian 12,
+# and one with this machine's Go at the place where the public image has it.
 . "$(dirname "$0")/lib.sh"
 for tool in buildah go; do
     command -v "$tool" >/dev/null || skip "no $tool: scripts/need.sh dist_test kubernetes installs it"
 done
 
-# Images and containers of our own, not the machine's. vfs and chroot need nothing of the kernel
-# that a container may lack.
+# Use a store of our own, not the machine's. vfs and chroot need no kernel features that a container
+# may lack.
 store=(--root "$work/storage" --runroot "$work/run" --storage-driver vfs)
 export BUILDAH_ISOLATION=chroot
 build() {
@@ -15,7 +15,7 @@ build() {
     buildah "${store[@]}" build --pull-never "$@"
 }
 
-# base NAME: the image of what is in $machine
+# base NAME: make an image of the contents of $machine
 base() {
     local container
     container=$(buildah "${store[@]}" from scratch)
@@ -25,13 +25,13 @@ base() {
     buildah "${store[@]}" commit --quiet --rm "$container" "$1" >/dev/null
 }
 
-# within CONTAINER COMMAND...
+# within CONTAINER COMMAND...: run it in the container
 within() {
     echo "# ${*:2}"
     buildah "${store[@]}" run "$1" -- "${@:2}" 2>&1
 }
 
-# says FILE TEXT
+# says FILE TEXT: fail unless the file contains the text
 says() {
     grep -qF -e "$2" "$1" || fail "'$2' is not said"
 }
@@ -40,7 +40,7 @@ size() {
     echo "$1: $(du -sb --apparent-size "$2" | cut -f1) bytes, $(find "$2" -type f | wc -l) files"
 }
 
-# docker load, podman load
+# as by docker load or podman load
 buildah "${store[@]}" pull --quiet "docker-archive:$dist/$image"
 buildah "${store[@]}" images
 
@@ -91,7 +91,7 @@ within "$agent" /usr/bin/lissom --version
 within "$agent" /usr/bin/lissom run -v -- /usr/bin/lissom --version
 within "$agent" /usr/bin/lissom-agent --help | tee "$work/said"
 says "$work/said" "usage: lissom-agent [options]"
-# What the DaemonSet's init container does; its folder is the host's there.
+# The DaemonSet's init container: its folder is the host's.
 mkdir -p "$mounted/opt/lissom"
 within "$agent" /usr/bin/lissom-agent install
 [ -s "$mounted/opt/lissom/lib64/$(cat "$mounted/opt/lissom/current")" ] || fail "no library was installed"

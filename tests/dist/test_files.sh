@@ -1,4 +1,4 @@
-# What make dist has made, looked at from outside.
+# Check the files of `make dist` from outside.
 . "$(dirname "$0")/lib.sh"
 cd "$dist" || exit
 sha256sum --quiet -c SHA256SUMS
@@ -8,7 +8,7 @@ done
 
 echo "The archive: one folder, of root's, which nobody else can write"
 tar -tvzf "$archive.tar.gz" | tee "$work/list"
-# A link has no mode of its own; it leads to a file beside it.
+# A link has no mode of its own; it must refer to a file beside it.
 ! awk '$1 ~ /^l/ { if ($2 != "0/0" || $NF ~ /\//) print; next } $2 != "0/0" || $1 ~ /^.....w/ || $1 ~ /^........w/ || $1 ~ /[sSt]/ || $6 !~ /^lissom-/' "$work/list" | grep . || fail "modes, owners or names"
 tar -xzf "$archive.tar.gz" -C "$work"
 tree=$work/$archive

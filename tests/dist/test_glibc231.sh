@@ -1,5 +1,5 @@
-# What is different before glibc 2.34, where threads are a library of their own: programs of
-# tests/programs and of old/, compiled and run on Debian 11.
+# Threads before glibc 2.34, where they are a library of their own: programs of tests/programs and
+# of old/, compiled and run on Debian 11.
 . "$(dirname "$0")/lib.sh"
 debian bullseye gcc libc6-dev
 tar -xzf "$dist/$archive.tar.gz" -C "$machine/usr" --strip-components=1
@@ -24,7 +24,7 @@ inside gcc -O2 -Wall -Wextra -Werror -o /built/late /programs/late.c -ldl
 
 show 'lissom run -v -- /built/early' | tee "$work/said"
 grep -qx 'sum: 500500' "$work/said" || fail "not the sum"
-grep -q 'native, .*: threads were made before the runtime could begin' "$work/said" || fail "it does not say why it runs natively"
+grep -q 'native, .*: threads were created before the runtime could start' "$work/said" || fail "it does not say why it runs natively"
 for switch in kernel auto; do
     show "lissom run -v --switch=$switch -- /built/late /built/liblate.so" | tee "$work/said"
     grep -qx 'sum: 500500' "$work/said" || fail "not the sum"

@@ -1,5 +1,5 @@
-# The container image: what the tools for images say of it; unpacked and run by chroot; and its
-# files in an image of glibc.
+# The container image: checked by the tools for images, unpacked and run by chroot, and its files
+# copied into an image with glibc.
 . "$(dirname "$0")/lib.sh"
 for tool in skopeo umoci; do
     command -v "$tool" >/dev/null || skip "no $tool: scripts/need.sh dist_test installs it"
@@ -8,7 +8,7 @@ skopeo inspect "oci-archive:$dist/$image:$version"
 skopeo inspect --config "docker-archive:$dist/$image" | tee "$work/config"
 grep -q '"/usr/bin/lissom"' "$work/config" || fail "its entry point"
 grep -q '"User": "65534:65534"' "$work/config" || fail "its user"
-# A copy makes it read every byte, and compare every sum.
+# Copying reads every byte and checks every digest.
 skopeo copy --quiet "oci-archive:$dist/$image:$version" "oci:$work/layout:$version"
 skopeo copy --quiet "docker-archive:$dist/$image" "dir:$work/copied"
 umoci unpack --image "$work/layout:$version" "$work/bundle"
@@ -18,7 +18,7 @@ mv "$work/bundle/rootfs" "$machine"
 
 [ -L "$machine/usr/lib/lissom/liblissom.so" ] || fail "the library is there twice"
 
-# Nothing is there but lissom: it runs, and so does a program without libc that it is given.
+# The image contains only lissom: it must run, and run a given program without libc.
 code=0
 enter /usr/bin/lissom --version
 enter /usr/bin/lissom run -v -- /usr/bin/lissom --version 2>&1 | tee "$work/said"
@@ -27,7 +27,7 @@ enter /usr/bin/lissom doctor >"$work/said" || code=$?
 cat "$work/said"
 [ "$code" = 1 ] || fail "doctor's exit code: $code"
 
-# COPY --from=lissom:VERSION /usr /usr
+# as COPY --from=lissom:VERSION /usr /usr
 mv "$machine" "$work/lissom"
 debian bullseye python3 python3-venv xz-utils
 cp -a "$work/lissom/usr/." "$machine/usr/"

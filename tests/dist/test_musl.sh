@@ -1,5 +1,5 @@
-# A machine with musl in place of glibc, as Alpine is one: lissom runs as a command; programs run
-# natively, and it says why.
+# A machine with musl instead of glibc, like Alpine: lissom runs as a command. Programs run
+# natively, and it prints the reason.
 . "$(dirname "$0")/lib.sh"
 command -v musl-gcc >/dev/null || skip "no musl-gcc: scripts/need.sh dist_test installs it"
 mkdir -p "$machine"/{bin,lib,usr/bin,etc}
@@ -30,7 +30,7 @@ cat "$work/said"
 [ "$code" = 1 ] || fail "doctor's exit code: $code"
 grep -q 'off      glibc' "$work/said" || fail "doctor does not say that there is no glibc"
 
-# Alpine's own shell is a program of musl: there, that is what doctor's trial is about.
+# Alpine's own shell is a musl program: doctor's trial must report that.
 ln -sf program "$machine/bin/sh"
 inside_shell=/bin/busybox
 echo '# lissom doctor       (where /bin/sh is a program of musl)'

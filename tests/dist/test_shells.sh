@@ -1,11 +1,11 @@
-# Manual pages and completions where the package puts them, in the real programs.
+# Manual pages and completions at their places in the package, used by the real programs.
 . "$(dirname "$0")/lib.sh"
 debian bookworm python3 xz-utils systemd man-db bash-completion zsh fish
 cp "$dist/$deb" "$machine/tmp/"
 inside dpkg -i "/tmp/$deb" >/dev/null
 rm "$machine/etc/dpkg/dpkg.cfg.d/excludes" 2>/dev/null || true
 
-# check OUTPUT WORD...
+# check OUTPUT WORD...: fail unless the output contains every word
 check() {
     local output=$1 word
     shift
@@ -26,7 +26,7 @@ $(complete -p lissom | sed "s/.*-F \([^ ]*\).*/\1/") lissom d lissom
 echo "${COMPREPLY[@]}"')" doctor
 inside_shell=/bin/zsh
 check "$(show 'autoload -Uz compinit && compinit -D && echo $_comps[lissom] && autoload +X _lissom && functions _lissom | head -n 3')" '^_lissom$'
-# As if typed: zsh completes in a terminal only.
+# Simulate typing: zsh completes only in a terminal.
 check "$(show 'zmodload zsh/zpty
 zpty shell zsh -f -i
 zpty -w shell "autoload -Uz compinit; compinit -D; PS1=; unsetopt zle_bracketed_paste"

@@ -1,12 +1,12 @@
-# The package where systemd is at work: Debian 12 is booted, in namespaces of its own, and starts,
-# confines, restarts and ends the manager.
+# The package under systemd: Debian 12 is booted in namespaces of its own. It starts, confines,
+# restarts and stops the manager.
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/vm/until.sh"
 mountpoint -q /sys/fs/cgroup/unified && unified=/sys/fs/cgroup/unified || unified=/sys/fs/cgroup
 [ -e "$unified/cgroup.procs" ] || skip "no cgroups of version 2"
 debian bookworm python3 xz-utils systemd man-db bash-completion zsh fish
 
-# Its groups lie below this one, which is the root of its cgroup namespace.
+# Its groups are below this one, the root of its cgroup namespace.
 group=$unified/lissom-test-$$
 booted= # unshare, whose child is process 1 of the machine
 clean_up() {
@@ -20,15 +20,14 @@ clean_up() {
 trap clean_up EXIT
 mkdir "$group"
 
-# Of a machine's usual services none is started that has to do with hardware.
+# Start none of a machine's usual services that access hardware.
 ln -sf /lib/systemd/system/multi-user.target "$machine/etc/systemd/system/default.target"
 mkdir -p "$machine"/{proc,sys,dev,run,tmp}
 ln -sf /dev/null "$machine/etc/systemd/system/console-getty.service"
 rm -f "$machine/etc/machine-id"
 touch "$machine/etc/machine-id"
 
-# What the kernel is told by /proc/sys and /sys concerns this machine too, so only the groups can be
-# written.
+# Writes to /proc/sys and /sys would affect this machine, too, so only the cgroups are writable.
 bash -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' enter-group "$group" \
     unshare --mount --pid --uts --ipc --cgroup --fork --kill-child bash -c '
         set -e
@@ -59,7 +58,7 @@ bash -c 'echo $$ >"$1/cgroup.procs" && shift && exec "$@"' enter-group "$group" 
     ' "$machine" </dev/null >"$work/console" 2>&1 &
 booted=$!
 
-# It is the child of unshare, and is there when it is systemd.
+# is_there: whether unshare's child has become systemd
 is_there() {
     first=$(pgrep -P "$booted" || true)
     [ -n "$first" ] && [ "$(cat "/proc/$first/comm")" = systemd ]
@@ -81,13 +80,13 @@ show "apt-get install -qq -o Dpkg::Use-Pty=0 ./package/$deb 2>&1 | grep -v '^deb
 show 'systemctl is-enabled lissom-manager; systemctl is-active lissom-manager' | tee "$work/said" || true
 [ "$(sed 1d "$work/said" | tr '\n' ' ')" = "disabled inactive " ] || fail "it is switched on by being installed"
 
-# state WANTED: of the unit.
+# state WANTED: whether the unit is in this state
 state() { [ "$(inside systemctl show --property=ActiveState,SubState --value lissom-manager | tr '\n' ' ')" = "$1 " ]; }
 log() { inside journalctl --no-pager --output=cat --unit=lissom-manager; }
 listens() { inside test -S /run/lissom/manager.sock; }
 manager() { inside systemctl show --property=MainPID --value lissom-manager; }
-# connected N: it has so many connections. They are in the network namespace of the programs, which
-# is ours, not in its own.
+# connected N: whether the manager has N connections. They belong to the programs' network
+# namespace, which is this machine's.
 connected() {
     inside sh -c "find /proc/$(manager)/fd -type l -printf '%l\\n' | sed -n 's/^socket:.\\([0-9]*\\).$/\\1/p'" >"$work/sockets" 2>/dev/null
     [ "$(awk 'NR == FNR { its[$1]; next } $7 in its && $8 == "/run/lissom/manager.sock" { n++ } END { print n + 0 }' "$work/sockets" /proc/net/unix)" = "$1" ]
@@ -98,11 +97,11 @@ until_true 20 listens || fail "no socket: $(log)"
 state 'active running' || fail "$(inside systemctl status lissom-manager)"
 show 'systemctl status --no-pager lissom-manager | head -n 9'
 
-# Its rights are those of the unit, and it goes on with them.
+# The manager must run with the privileges of its unit.
 inside sh -c "grep -E '^(CapBnd|NoNewPrivs|Seccomp):' /proc/$(manager)/status"
 
-# Programs of root and of others find it; when it is killed systemd starts it again, and they find
-# that one.
+# Programs of root and of other users find the manager. When it is killed, systemd restarts it, and
+# the programs find the new one.
 cat >"$machine/usr/local/share/busy.py" <<'PYTHON'
 import threading, time
 end = time.monotonic() + 300
@@ -124,7 +123,7 @@ until_true 30 connected 2 || fail "the programs do not find the new one: $(log)"
 echo "(killed, started again, and found again)"
 inside pgrep -c -f '^python3 /usr/local/share/busy.py' | grep -qx 2 || fail "the programs are not there any more"
 
-# What Prometheus needs.
+# The configuration for Prometheus.
 show 'install -D -m 644 /usr/share/lissom/lissom-manager-metrics.conf /etc/systemd/system/lissom-manager.service.d/metrics.conf
 systemctl daemon-reload; systemctl restart lissom-manager'
 metrics() {
@@ -134,7 +133,7 @@ metrics() {
 until_true 30 metrics || fail "no metrics: $(log; cat "$work/metrics.error" "$work/metrics")"
 grep -E '^lissom_manager_[a-z_]* ' "$work/metrics"
 
-# Removed: it ends by itself, the programs go on, and nothing of it is left.
+# Removal stops the manager and leaves nothing behind; the programs continue.
 show 'apt-get purge -qq -o Dpkg::Use-Pty=0 lissom 2>&1; systemctl is-active lissom-manager; ls /run/lissom' | tee "$work/said" || true
 grep -qx inactive "$work/said" || fail "it is still there, or it failed: $(log)"
 ! inside test -e /run/lissom/manager.sock || fail "its socket is still there"

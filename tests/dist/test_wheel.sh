@@ -1,4 +1,4 @@
-# The wheel, by Debian 11's pip for its Python 3.9: installed into an environment of its own, used,
+# The wheel, with Debian 11's pip and Python 3.9: installed into a virtual environment, used,
 # removed.
 . "$(dirname "$0")/lib.sh"
 debian bullseye python3 python3-venv xz-utils
@@ -14,7 +14,7 @@ files | LC_ALL=C comm -13 "$work/files.before" - | grep -v __pycache__ | awk '$2
 show '/opt/env/bin/lissom --version'
 show '/opt/env/bin/lissom doctor'
 
-# The library is unpacked by itself: for root into /run, for others into their own cache.
+# The library is unpacked on demand: for root into /run, for others into their own cache.
 show "/opt/env/bin/lissom run -- sh -c 'echo \$LD_PRELOAD'" | tee "$work/preload"
 grep -qx '/run/lissom/liblissom-[0-9a-f]*\.so' "$work/preload" || fail "root's library"
 mkdir -m 755 "$machine/home/user"
@@ -26,8 +26,8 @@ unset inside_home
 programs /opt/env/bin/lissom sort xz python3
 
 show '/opt/env/bin/pip uninstall -y lissom'
-# What it unpacked is no part of the environment: for root it is gone with /run, and nothing is in
-# the cache.
+# The unpacked library is not part of the environment: root's is gone with /run, and the cache has
+# none.
 rmdir "$machine/root/.cache"
 rm -r "$machine/home/user" "$machine/tmp/t"
 files | grep -v __pycache__ >"$work/files.now"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * What other processes may write to the runtime: entries of the file in which programs of one user
- * meet (monitor/peers.c), files that these name as shared memory (monitor/domain.c), and a
- * manager's messages and page (monitor/manager.c). `runtime N SEED`: N inputs, made of whole fields
- * with values that code tends to get wrong. What must hold is checked, and the sanitizers look for
- * the rest.
+ * Fuzz what the runtime reads from other processes. Inputs are entries of the file shared by the
+ * programs of one user (monitor/peers.c), files that the entries name as shared memory
+ * (monitor/domain.c), and a manager's messages and page (monitor/manager.c). `runtime N SEED` makes
+ * N inputs of whole fields, with values that code tends to get wrong. The program checks
+ * invariants; the sanitizers check the rest.
+ *
  */
 #include "abi.h"
 #undef LISSOM_PEERS_PATH
@@ -58,7 +59,7 @@ static void check(bool holds, const char *what, uint64_t input) {
     abort();
 }
 
-/* What the test itself needs of the kernel. */
+/* Abort if a system call that the test itself needs has failed. */
 static void need(bool done, const char *call) {
     if (done) return;
     perror(call);
@@ -79,8 +80,8 @@ static struct {
     int fd;
     uint32_t inode;
 } domain_file[DOMAIN_FILES];
-static struct lissom_turn *joined[16]; /* in the memory that is mapped */
-static uint32_t n_joined, domains;     /* now, ever */
+static struct lissom_turn *joined[16]; /* in mapped memory */
+static uint32_t n_joined, domains;     /* currently; in total */
 
 void turns_after_fork(void) {}
 void turns_set(uint32_t entries, uint32_t most) {
@@ -98,7 +99,7 @@ void turns_join(struct lissom_turn *turn, uint32_t self, uint64_t mask) {
 }
 void spin_exchange(struct lissom_domain *domain, bool takes) {
     (void)takes;
-    if (domain) /* a signal, if the file is shorter */
+    if (domain) /* raises a signal if the file is shorter */
         domain->site[LISSOM_FOUND_SITES - 1].reserved[0]++;
 }
 
@@ -122,7 +123,7 @@ static void open_domain_file(uint32_t i) {
          "fcntl");
 }
 
-/* As in a new process: one maps a few domains only. */
+/* Reset the state to that of a new process: a process maps only few domains. */
 static void forget_domain(void) {
     if (own.entry.domain) {
         close((int)own.entry.domain_fd);
@@ -146,7 +147,7 @@ static void domain_of(struct lissom_peer *p, uint64_t now) {
     p->pid_namespace = own.entry.pid_namespace;
 }
 
-/* --- the file of the peers -------------------------------------------------------------------- */
+/* --- the peers' file -------------------------------------------------------------------------- */
 
 static int peers_file(void) {
     char path[64];
@@ -217,7 +218,7 @@ static int some_file(uint32_t kind, struct lissom_program **page) {
     return fd;
 }
 
-/* Post: *page: of the first file that was sent, mapped; or NULL. */
+/* Send a random message. Sets *page to the mapping of the first file sent, or NULL. */
 static void some_message(int to, struct lissom_program **page) {
     union {
         struct cmsghdr header;
@@ -257,7 +258,7 @@ static void scribble_page(struct lissom_program *p, uint64_t now) {
     if (below(2)) p->target = (now / 1000000 + below(70000)) << 16 | below(below(2) ? 70000 : 5);
 }
 
-/* A page is kept for some looks: what it says changes under the reader. */
+/* Check the page several times, while its contents change under the reader. */
 static void manager_input(uint64_t input) {
     int pair[2];
     struct lissom_program *page = NULL;
@@ -308,7 +309,7 @@ int main(int argc, char **argv) {
         else
             manager_input(i);
     }
-    /* The file of the peers, twice; the domain. */
+    /* The peers' file is open twice, the domain once. */
     check(open_descriptors() - first <= 3, "descriptors are left open", n);
     check(n < 1000 || domains, "no shared memory was mapped", n);
     char path[64];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * The rule of runtime/policy/haltpoll.h. Prints `N passed, M failed`.
+ * Tests of runtime/policy/haltpoll.h. Prints `N passed, M failed`.
+ *
  */
 #include "policy/haltpoll.h"
 #include "../check.h"
@@ -10,7 +11,7 @@
 
 enum { MAX = 200000 };
 
-/* The window after n waits of `waited` ns. */
+/* Return the window after n waits of `waited` ns. */
 static uint32_t after(uint32_t window, int n, uint64_t waited) {
     while (n--) window = haltpoll_next(window, waited, MAX);
     return window;
@@ -37,7 +38,7 @@ int main(void) {
     int within = 1, steady = 1;
     uint32_t window = 0;
     for (int i = 0; i < 1000000; i++) {
-        uint32_t max = i % 1000 ? MAX : (uint32_t)random(); /* seldom another kind of wait */
+        uint32_t max = i % 1000 ? MAX : (uint32_t)random(); /* occasionally another kind of wait */
         uint64_t waited = (uint64_t)random() >> (random() % 31);
         uint32_t next = haltpoll_next(window, waited, max);
         within &= next <= max;

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Tests of how long an idle slot polls. Last line: `N passed, M failed`.
+# Tests of the polling time of an idle slot. Last line: `N passed, M failed`.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

@@ -86,7 +86,7 @@ def main():
         return of.data[of.strings + offset : end].decode()
 
     def rename(at):
-        # To a string that is sure to be there: the empty one.
+        # Use the empty string, which every string table contains.
         struct.pack_into("<I", data, at, 0)
 
     changed = 0

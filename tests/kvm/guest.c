@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-/* Virtual machines of a few hundred bytes, whose vCPUs contend for a ticket lock with PAUSE in the
- * waiting loop: what pause-loop exiting is for. With --hlt they sleep in between, by HLT and a
- * timer of their own: what halt polling is for.
+/* Virtual machines of a few hundred bytes, whose vCPUs contend for a ticket lock. The waiting loop
+ * contains PAUSE, as pause-loop exiting expects. With --hlt, vCPUs sleep in between by HLT with a
+ * timer of their own, for halt polling.
  *
  *     gcc -std=gnu11 -O2 -Wall -Wextra -Werror -pthread -o guest tests/kvm/guest.c
  *
- * Prints a line for each VM and one for all. Exit code: 0, 1 if something failed or the lock let
- * two in, 2 for wrong use. */
+ * Prints a line for each VM and one for all. Exit code: 0; 1 if something failed or two vCPUs held
+ * the lock at once; 2 for wrong arguments. */
 #define _GNU_SOURCE
 #include <err.h>
 #include <errno.h>
@@ -29,7 +29,7 @@
 
 enum { MEMORY = 2 << 20, MAX_VCPUS = 64, VECTOR = 0x40, STOP_PORT = 0x10 };
 
-/* Where things are in a guest's memory, which is mapped to itself with one large page. */
+/* Layout of a guest's memory, which is identity-mapped by one large page. */
 enum {
     GDT = 0x1000,
     IDT = 0x2000,
@@ -41,7 +41,8 @@ enum {
     STACKS = 0x10000
 };
 
-/* At SHARED. The code below knows the offsets. A cache line each for what different vCPUs write. */
+/* Located at SHARED. The code below relies on the offsets. Data written by different vCPUs are in
+ * different cache lines. */
 struct shared {
     _Atomic uint32_t next;
     char pad0[60];
@@ -50,7 +51,7 @@ struct shared {
     uint64_t inside; /* written in the critical section only */
     char pad2[56];
     _Atomic uint32_t stop;
-    uint32_t section, outside; /* turns of a loop */
+    uint32_t section, outside; /* iterations of a loop */
     uint32_t sleep;            /* ns; 0: never */
     uint32_t burst;            /* acquisitions between two sleeps */
     char pad3[44];
@@ -61,12 +62,12 @@ struct shared {
 };
 _Static_assert(sizeof(struct shared) == 256 + 64 * MAX_VCPUS, "the guest's code counts on it");
 
-/* rdi: the shared part. rbx: this vCPU's counters. The timer is the x2APIC's, one shot; KVM's APIC
- * counts ns. */
+/* Guest code. rdi: struct shared. rbx: this vCPU's counters. The timer is that of the x2APIC, in
+ * one-shot mode; KVM's APIC counts ns. */
 extern const char guest_begin[], guest_timer[], guest_end[];
 __asm__(".pushsection .rodata\n"
         "guest_begin:\n"
-        "    mov $0x80f, %ecx\n" /* on, spurious vector 0xff */
+        "    mov $0x80f, %ecx\n" /* enable APIC, spurious vector 0xff */
         "    mov $0x1ff, %eax\n"
         "    xor %edx, %edx\n"
         "    wrmsr\n"
@@ -90,7 +91,7 @@ __asm__(".pushsection .rodata\n"
         "4:  incq 128(%rdi)\n"
         "    dec %ecx\n"
         "    jnz 4b\n"
-        "    incl 64(%rdi)\n" /* the owner alone writes it */
+        "    incl 64(%rdi)\n" /* written only by the lock's owner */
         "    incq (%rbx)\n"
         "    mov 200(%rdi), %ecx\n"
         "5:  dec %ecx\n"
@@ -105,8 +106,7 @@ __asm__(".pushsection .rodata\n"
         "    xor %edx, %edx\n"
         "    wrmsr\n"
         "    incq 16(%rbx)\n"
-        "    sti\n" /* holds interrupts off for one instruction more, so the timer cannot come
-                       before the HLT */
+        "    sti\n" /* sti takes effect after HLT: no earlier timer interrupt */
         "    hlt\n"
         "    cli\n"
         "    jmp 1b\n"
@@ -132,7 +132,7 @@ static struct {
     bool one_process;
 } options = {.vms = 1, .vcpus = 2, .seconds = 5, .section = 100, .outside = 100, .burst = 1};
 
-/* What a VM's process tells the first one. */
+/* Result that a VM's process passes to the main process. */
 struct result {
     uint64_t acquired, pauses, slept;
     double seconds;
@@ -222,7 +222,7 @@ static void set_registers(int kvm, struct vcpu *vcpu) {
         .rbx = SHARED + 256 + 64 * vcpu->number,
     };
     checked(ioctl(vcpu->fd, KVM_SET_REGS, &r), "KVM_SET_REGS");
-    /* With an APIC in the kernel, only the first vCPU would run at once. */
+    /* With an in-kernel APIC, all vCPUs but the first would otherwise wait for a startup IPI. */
     struct kvm_mp_state runnable = {.mp_state = KVM_MP_STATE_RUNNABLE};
     checked(ioctl(vcpu->fd, KVM_SET_MP_STATE, &runnable), "KVM_SET_MP_STATE");
 }
@@ -248,7 +248,7 @@ static struct shared *fill_memory(char *memory) {
 static void run_vm(int index) {
     int kvm = checked(open("/dev/kvm", O_RDWR | O_CLOEXEC), "/dev/kvm");
     int vm = checked(ioctl(kvm, KVM_CREATE_VM, 0), "KVM_CREATE_VM");
-    /* Intel needs room of its own for real mode's sake. */
+    /* Intel CPUs need this region to emulate real mode. */
     ioctl(vm, KVM_SET_TSS_ADDR, 0xfffbd000);
     checked(ioctl(vm, KVM_CREATE_IRQCHIP, 0), "KVM_CREATE_IRQCHIP");
     char *memory = mmap(NULL, MEMORY, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -276,8 +276,7 @@ static void run_vm(int index) {
         usleep(10000);
     shared->stop = 1;
     double seconds = now() - begin;
-    /* All who have a ticket are served; if that takes for ever, the signal's default ends the
-     * process. */
+    /* All vCPUs with a ticket get the lock. If that takes too long, SIGALRM ends the process. */
     alarm(30);
     for (int i = 0; i < options.vcpus; i++) pthread_join(vcpus[i].thread, NULL);
 
@@ -319,8 +318,8 @@ static void run_all(void) {
         }
     }
     for (int i = 0; i < options.vms; i++) {
-        /* Signals to this process are passed on; those to the whole group have arrived already,
-         * which does no harm. */
+        /* Forward signals sent to this process. If the whole group got the signal, the children
+         * receive it twice, which does no harm. */
         while (waitpid(children[i], NULL, 0) < 0 && errno == EINTR)
             for (int j = 0; asked_to_stop && j < options.vms; j++) kill(children[j], SIGTERM);
     }

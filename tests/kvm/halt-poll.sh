@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# `lissom kvm halt-poll` on a real KVM, in a virtual machine:
+# Tests `lissom kvm halt-poll` on a real KVM, in a virtual machine:
 #     tests/kvm/halt-poll.sh [--kernel VERSION] [LISSOM]
-# Values are set and read back from the kernel; auto follows VMs that sleep shortly and then long,
-# and what it has set is put back after SIGTERM, SIGHUP and kill -9. LISSOM: the binary [default:
-# target/debug/lissom]. Exit code: 0 if all is as it has to be, 1 if not, 125 if the machine did not
-# start.
+# Sets values and reads them back from the kernel. Checks that auto follows VMs with short and then
+# long sleeps, and that its values are reset after SIGTERM, SIGHUP and kill -9. LISSOM: the binary
+# [default: target/debug/lissom]. Exit code: 0: passed; 1: failed; 125: the machine did not start.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -24,7 +23,7 @@ wrong=0
 check() { # what it is about, what it is, what it has to be
     if [ "$2" = "$3" ]; then echo "   ok $1: $2"; else echo "WRONG $1: $2, not $3"; wrong=1; fi
 }
-# Until a condition holds, for 20 s.
+# await CONDITION: wait up to 20 s
 await() {
     turns=0
     until eval "$1"; do
@@ -33,7 +32,8 @@ await() {
         sleep 0.1
     done
 }
-# Starts auto, with VMs that make it change the value: emulated, they take milliseconds to wake up from the shortest sleep.
+# start SLEEP_US: start auto, and VMs that make it change the value. Emulated VMs take milliseconds
+# to wake up from the shortest sleep.
 start() {
     lissom kvm halt-poll auto --interval 1 --worth 10000 --max 10000000 >/tmp/auto 2>&1 &
     auto=$!
@@ -70,7 +70,7 @@ for signal in TERM HUP; do
 done
 cat /tmp/auto
 
-# What has been set by hand is not touched.
+# A value that was set by hand must be left alone.
 start 50
 echo 4321 >$file
 wait $auto
@@ -78,7 +78,7 @@ check "exit code when somebody else sets it" $? 1
 check "what somebody else has set" "$(cat $file)" 4321
 finish
 
-# Sleeps that no poll is worth: down to none.
+# Sleeps too long for polling: the value must drop to 0.
 echo 200000 >$file
 lissom kvm halt-poll auto --interval 1 --max 200000 --worth 20 >/tmp/auto 2>&1 &
 auto=$!

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Compares what `lissom kvm observe` counts with what the kernel's own tracing counts in the same
+# Compare the counts of `lissom kvm observe` with those of the kernel's own tracing in the same
 # run, in a virtual machine:
 #     tests/kvm/observe.sh [--kernel VERSION] [LISSOM]
-# VMs contend for a lock with PAUSE, others sleep by HLT, one process has two. Every event is
-# counted twice, by different means (BPF programs, and histograms of tracefs and kprobes), and
-# PAUSEs a third time by the guests themselves. LISSOM: the binary [default: target/debug/lissom].
-# Exit code: 0 if all agree, 1 if not, 125 if the machine did not start.
+# Some VMs contend for a lock with PAUSE, others sleep by HLT; one process has two VMs. Every event
+# is counted twice, by BPF programs and by histograms of tracefs and kprobes. The guests count
+# PAUSEs themselves, too. LISSOM: the binary [default: target/debug/lissom]. Exit code: 0: all
+# counts agree; 1: some differ; 125: the machine did not start.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -41,7 +41,7 @@ for event in kvm/kvm_exit kvm/kvm_entry kvm/kvm_vcpu_wakeup kvm/kvm_halt_poll_ns
     grep hitcount: events/$event/hist | sed "s|^|hist $event |"
 done
 
-# A VM by its process, which then ends.
+# Observe a VM by its process, then kill the VM.
 guest --one-process --vcpus 1 --seconds 0 >/dev/null &
 guest=$!
 sleep 0.5
@@ -99,7 +99,8 @@ def check(name, is_right, *what):
     if not is_right:
         wrong.append(name)
 
-# Directed yields are counted at a function: one that comes while another is being counted on its CPU is lost, and said to be.
+# Directed yields are counted by a probe of a function. A yield during another probe on its CPU is
+# lost, and counted as lost.
 lost = reports[-1]["lost"]
 for name, n in expected.items():
     room = lost if name.startswith("yields") else 0
@@ -108,7 +109,7 @@ pauses = sum(int(g["pauses"]) for g in guests)
 check("the guests' own PAUSEs", ours.get("pause_exits") == pauses, pauses)
 check("something happened", all(expected[n] > 0 for n in ("pause_exits", "wakeups", "yields", "poll_grows")))
 resumed = ours["back_to_same"] + ours["back_to_other"] + ours["left"]
-# A pause that is the last thing on its CPU has no end.
+# If nothing runs on the CPU after a pause, its end is not seen.
 check("each PAUSE exit has an end", pauses - 8 <= resumed <= pauses, resumed, f"(same vCPU {ours['back_to_same']}, other {ours['back_to_other']}, none {ours['left']})")
 check("hits are among the polls", ours["poll_hits"] <= ours["polls"] <= ours["wakeups"], ours["poll_hits"], ours["polls"])
 check("6 VMs, of which two share a process", len(vms) == 6 and len({pid for pid, _ in vms}) == 5)

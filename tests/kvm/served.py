@@ -10,7 +10,7 @@ import urllib.request
 
 def main():
     url = sys.argv[1]
-    # Nothing but the end until the first interval is over.
+    # Until the first interval is over, the page consists only of its end mark.
     while "lissom_kvm_lost_events_total " not in (page := get(url)[1]):
         time.sleep(0.01)
     print(get(url)[0])

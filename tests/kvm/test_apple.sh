@@ -1,5 +1,5 @@
-# `lissom kvm apple` from end to end, on the event path: in QEMU every PAUSE exits, whatever the
-# window.
+# `lissom kvm apple` from end to end, on the event path: in QEMU every PAUSE exits, independently of
+# the window.
 . "$(dirname "$0")/lib.sh"
 need_vm kvm
 build_module "$(kernel --kvm 6.12)"

@@ -1,5 +1,4 @@
-# lissom_ple builds against Debian's headers, without a warning, and by the way that the
-# documentation says.
+# lissom_ple builds against Debian's headers without warnings, with the documented command.
 . "$(dirname "$0")/lib.sh"
 need_vm kvm
 build_module "$(kernel --kvm 6.12)"

@@ -1,4 +1,4 @@
-# What lissom_ple counts is what KVM's tracepoint tells.
+# lissom_ple's counts agree with KVM's tracepoint.
 . "$(dirname "$0")/lib.sh"
 need_vm kvm
 build_module "$(kernel --kvm 6.12)"

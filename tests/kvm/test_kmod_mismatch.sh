@@ -1,4 +1,4 @@
-# lissom_ple refuses a KVM that is laid out otherwise than it knows, with a line that says what.
+# lissom_ple refuses a KVM with an unknown layout, and logs a line with the reason.
 . "$(dirname "$0")/lib.sh"
 need_vm kvm
 command -v python3 >/dev/null || skip "no python3: scripts/need.sh kvm installs it"
@@ -18,13 +18,13 @@ edit outside.ko vcpu_svm vmcb offset=65536
 edit unaligned.ko vcpu_svm vmcb offset=6484
 edit control.ko vmcb_control_area pause_filter_count offset=64
 edit header.ko vcpu_svm vcpu like=nested
-# Where something else is. The kernel takes no BTF whose members are not in order.
+# Wrong offsets. The kernel rejects BTF whose members are not in order.
 edit lie1.ko vcpu_svm vmcb offset=0
 edit lie2.ko vcpu_svm vmcb offset=8
 edit lie3.ko vcpu_svm vmcb offset=24
 "$vm/vm.sh" --kvm --files "$work/files" -- sh mismatch.sh
 
-# The kernel itself refuses a module that was built for another one.
+# The kernel itself rejects a module built for another kernel.
 other=$(kernel --kvm 6.18)
 rm "$work"/files/*.ko
 cp "$work/kmod/lissom_ple.ko" "$work/files/"

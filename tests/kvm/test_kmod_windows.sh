@@ -1,5 +1,5 @@
-# Windows are in the VMCB while they should be, and KVM's own come back in all ways in which
-# lissom_ple can be left.
+# Requested windows are in the VMCB as long as they should be. KVM's own windows return, in whatever
+# way lissom_ple is left.
 . "$(dirname "$0")/lib.sh"
 need_vm kvm
 build_module "$(kernel --kvm 6.12)"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the patching code and Zydis into one archive, as build.rs does: build.sh OUT
+# Build the patching code and Zydis into one archive, as build.rs does: build.sh OUT
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 runtime=$here/../../runtime

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Stand-ins for lissom_syscall_entry: rcx = site, r11 free, everything else as the program had it.
+ * Stand-ins for lissom_syscall_entry: rcx = site, r11 free, all other registers as in the program.
  * struct patch_site: direct at 8, after at 16.
+ *
  */
     .text
-/* Goes back to the stub's own system call.  lea, because flags must survive. */
+/* Jump back to the stub's own system call. Uses lea, since the flags must survive. */
     .globl entry_direct
     .hidden entry_direct
     .type entry_direct, @function
@@ -15,8 +16,8 @@ entry_direct:
     jmp *8(%rcx)
     .size entry_direct, .-entry_direct
 
-/* Makes the call itself and returns behind the stub's. For one thread only: the site is kept in a
- * variable. */
+/* Issue the system call here and return behind the stub's. Only for a single thread, since the site
+ * is kept in a variable. */
     .globl entry_emulate
     .hidden entry_emulate
     .type entry_emulate, @function

@@ -2,9 +2,10 @@
  *
  * void run_site(void *function, const struct state *in, struct state *out)
  *
- * Loads every register from `in`, jumps to `function` on a stack of its own, and stores what comes
- * back. struct state (shapes.c): 16 words rax rbx rcx rdx rsi rdi rbp rsp r8..r15, flags at 128,
- * mask registers at 136, vector registers at 256 (64 bytes each).
+ * Loads every register from `in`, jumps to `function` on a stack of its own, and stores the
+ * resulting registers in `out`. struct state (shapes.c): 16 words rax rbx rcx rdx rsi rdi rbp rsp
+ * r8..r15, flags at 128, mask registers at 136, vector registers at 256 (64 bytes each).
+ *
  */
     .text
     .globl run_site

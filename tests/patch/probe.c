@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * A library to preload: patches every object of the program, and those it opens later when told so.
- *   PROBE_CLASS=1 every system call goes through the entry (0: the stub's own syscall instruction)
- *   PROBE_REPORT=FD what was patched, a line per object and per site left alone
- *   PROBE_UNDO=1     patch and take it back at once
- *   PROBE_MPROTECT=1 make code writable for that, and let no page stay so
+ * A library to preload: patches every loaded object of the program, and later ones by probe_mapped.
+ *   PROBE_CLASS=1    every system call goes through the entry (0: the stub's own instruction)
+ *   PROBE_REPORT=FD  report patched objects and skipped sites, one a line
+ *   PROBE_UNDO=1     undo the patching at once
+ *   PROBE_MPROTECT=1 patch by mprotect; fail if any page stays writable and executable
+ *
  */
 #include "../../runtime/patch/patch.h"
 

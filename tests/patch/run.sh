@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds and runs the tests of runtime/patch. Last line: `N passed, M failed`. Exits non-zero on
+# Build and run the tests of runtime/patch. Last line: `N passed, M failed`. Exits non-zero on
 # failure. -v shows every check and what was patched.
 set -u
 cd "$(dirname "$0")"
@@ -29,7 +29,8 @@ lib=$out/libpatch.a
 warn="-g -O2 -Wall -Wextra -Werror -Wno-missing-field-initializers"
 set -e
 gcc -shared -nostdlib -o "$out/libsites.so" sites.S
-# -fPIC: the table of shapes is relative to where it is, so it must not be copied into the program
+# -fPIC: the offsets in the table of shapes are relative to its address, so the linker must not copy
+# it into the program
 gcc $warn -fPIC -o "$out/shapes" shapes.c harness.S entry.S "$lib" -L"$out" -lsites -Wl,-rpath,"$out"
 gcc $warn -o "$out/writes" writes.c "$lib" -pthread
 gcc $warn -fPIC -fvisibility=hidden -shared -o "$out/probe.so" probe.c entry.S "$lib" -Wl,-z,now
@@ -39,8 +40,8 @@ gcc $warn -fopenmp -o "$out/teams" teams.c
 g++ $warn -o "$out/throws" throws.cc
 set +e
 
-# nothing but the loader's list of objects may be wanted from outside, which is _r_debug if it is
-# there; the linker knows where our own header is
+# Check that the patcher needs no symbol but dl_iterate_phdr (and _r_debug, if present). The linker
+# itself provides the address of the object's header.
 only_dl_iterate_phdr() {
     ld -r -o "$out/all.o" "$out"/zydis-*.o "$out"/patch-*.o "$out"/prim-mem.o &&
         [ "$(nm -u "$out/all.o" | grep -v -e _GLOBAL_OFFSET_TABLE_ -e __ehdr_start -e ' w _r_debug$' | tr -d ' ')" = Udl_iterate_phdr ]
@@ -62,7 +63,8 @@ done
 step "patched and taken back, by mprotect" env LD_PRELOAD="$out/probe.so" PROBE_MPROTECT=1 PROBE_UNDO=1 "$out/workload"
 step "patched and taken back" env LD_PRELOAD="$out/probe.so" PROBE_UNDO=1 "$out/workload"
 
-# every object that the machine's own programs use; none may keep a site that could be a futex call
+# Patch every library that the machine's own programs use; none may keep a site that could be a
+# futex call.
 no_unsafe() {
     LD_PRELOAD="$out/probe.so $1" PROBE_REPORT=2 PROBE_CLASS=1 /bin/true 2>"$out/report"
     grep -E '^(object|total|left)' "$out/report"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * Every shape of sites.S, run before and after patching, on every path through the stub: all
- * registers, the flags, the vector and mask registers and the red zone must come out the same. Then
- * each is stepped through instruction by instruction, and patch_native_ip must tell the same story
- * as the unpatched run.
+ * Run every shape of sites.S before and after patching, on every path through the stub. Registers,
+ * flags, vector and mask registers and the red zone must not differ. Single-steps each shape, too:
+ * patch_native_ip must yield the same addresses as the unpatched run.
+ *
  */
 #define _GNU_SOURCE
 #include "../../runtime/patch/patch.h"
@@ -88,13 +88,13 @@ static struct state run(const struct shape *s, uint64_t rdi, bool flags) {
 
 struct outcome {
     struct state state[4];
-    uint8_t around[4][1024]; /* the stack: red zone below, anything above */
+    uint8_t around[4][1024]; /* the stack: red zone below TOP, the caller's part above */
 };
 
 static void run_all(const struct shape *s, struct outcome *o) {
     for (unsigned i = 0; i < 4; i++) {
         o->state[i] = run(s, i & 1, i & 2);
-        /* what the system call itself clobbers */
+        /* clobbered by the system call itself */
         o->state[i].gpr[RCX] = o->state[i].gpr[R11] = 0;
         memcpy(o->around[i], TOP - 512, 1024);
     }
@@ -132,7 +132,7 @@ static void patch(void (*entry)(void), int class) {
     }
 }
 
-/* What is written where: a jump exactly where it should be. */
+/* Check that the jump is at the expected place, and the contents of its patch_site. */
 static void check_bytes(const struct shape *s, const uint8_t *before, uintptr_t shift) {
     const uint8_t *f = function_of(s) + shift, *site = f + s->site;
     const struct patch_site *p = NULL;
@@ -201,8 +201,8 @@ static void step(const struct shape *s) {
     __asm__ volatile("nop; nop" ::: "memory");
 }
 
-/* The trap of a stepped system call comes one instruction late, so a run may miss the one behind
- * it. */
+/* Compare two trails of addresses. The trap of a stepped system call comes one instruction late,
+ * so a run may miss the instruction after it. */
 static bool same_story(const uintptr_t *a, unsigned na, const uintptr_t *b, unsigned nb) {
     unsigned i = 0, j = 0, missed = 0;
     while (i < na && j < nb) {
@@ -272,7 +272,7 @@ static void check_late(const char *path, unsigned expected, const struct shape *
         uintptr_t stub = window + 5 + (uintptr_t)(intptr_t)*(int32_t *)(window + 1);
         patch_unmapped((uintptr_t)base, len);
         check(!patch_site_at(stub), "%s unmapped: forgotten", base_name);
-        /* come and go: the same stub pages must be used again */
+        /* repeated map and unmap must reuse the stub pages */
         munmap(base, len);
         for (int i = 0; i < 50; i++) {
             base = map_object(path, &len);
@@ -323,7 +323,7 @@ int main(int argc, char **argv) {
         native_steps[count] = steps;
         memcpy(native_trail[count], trail, sizeof trail);
     }
-    expected += 3; /* the true call of constant_inside, and each pair has two */
+    expected += 3; /* the one real call of constant_inside, and the second call of each pair */
 
     static const struct {
         const char *name;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT
  *
- * System calls in every shape that matters, as a library of its own. Each function is entered by
- * jump with registers the test chooses and leaves by ret. Number 110 is getppid: same answer every
- * time, no arguments.
+ * System calls in every relevant shape, as a library of its own. Each function is entered by jump
+ * with registers that the test chooses, and leaves by ret. Call number 110 is getppid: it takes no
+ * arguments and always returns the same value.
  *
- * The table `shapes` says what should become of each: the offset of its site from the function, and
- * the window expected, as first byte's offset and length; length 0: left alone. Offsets are 32
- * bits, since a 64-bit address anywhere in the object would count as a jump target.
+ * The table `shapes` holds the expected result for each function: the offset of its site, and the
+ * expected window as offset and length. Length 0: the site is left alone. Offsets are 32 bits wide,
+ * since a 64-bit address anywhere in the object would count as a jump target.
+ *
  */
     .macro begin name
     .text
@@ -18,7 +19,7 @@
     .cfi_startproc
     .endm
 
-    /* site and window are labels of the function */
+    /* site, from and to are labels in the function; from and to delimit the expected window */
     .macro finish name, site, from, to
     .cfi_endproc
     .size \name, .-\name
@@ -38,7 +39,7 @@
     .type shapes, @object
 shapes:
 
-/* --- windows that must come out --------------------------------------------------------------- */
+/* --- windows that must be found -------------------------------------------------------------- */
 
 begin mov_imm
 11: mov $110, %eax
@@ -46,15 +47,15 @@ begin mov_imm
 13: ret
 finish mov_imm, 12b, 11b, 13b
 
-/* 0x6006e: only the low 16 bits choose the class, all of it is the number (-ENOSYS) */
+/* 0x6006e: only the low 16 bits choose the class, but the whole value is the number (-ENOSYS) */
 begin mov_wide
 11: mov $0x6006e, %eax
 12: syscall
 13: ret
 finish mov_wide, 12b, 11b, 13b
 
-/* a table of another switch, read beyond its end, seems to lead into the middle of the call (libc
- * of Debian 11) */
+/* the jump table of another switch, read beyond its end, seems to lead into the middle of the call
+ * (as in libc of Debian 11) */
 begin table_beyond
     lea 2f(%rip), %rdx
     and $1, %edi
@@ -72,7 +73,7 @@ begin table_beyond
     .text
 finish table_beyond, 12b, 11b, 13b
 
-/* the same table, of another function */
+/* a jump table of another function, read beyond its end, seems to lead to the call */
     .text
 other_switch:
     .cfi_startproc
@@ -111,7 +112,7 @@ begin three_before
     .balign 8
 finish three_before, 12b, 11b, 13b
 
-/* the call is a jump target: what stands behind must make room */
+/* the call is a jump target: the window must extend behind it */
 begin at_target
     mov $110, %eax
     test %rdi, %rdi
@@ -177,7 +178,7 @@ begin rip_after
 13: ret
 finish rip_after, 12b, 12b, 13b
 
-/* an immediate behind the displacement: rip-relative to the end of the instruction */
+/* an immediate follows the displacement: rip-relative to the end of the instruction */
 begin rip_after_imm
     mov $110, %eax
     jmp 12f
@@ -217,7 +218,7 @@ begin red_zone
     ret
 finish red_zone, 12b, 11b, 13b
 
-/* flags set in front, used behind */
+/* flags set before the window, used after it */
 begin flags_through
     cmp %rdi, %rsi
     mov %r8d, %eax
@@ -247,7 +248,7 @@ begin pair_second
 13: ret
 finish pair_second, 12b, 11b, 13b
 
-/* no unwind data, but a symbol */
+/* a symbol but no unwind data */
     .text
     .balign 64
     .globl symbol_only
@@ -260,7 +261,7 @@ symbol_only:
     .size symbol_only, .-symbol_only
 shape symbol_only, 12b, 11b, 13b
 
-/* the unwind data stop in front of the call, as in glibc's clone; the symbol is local */
+/* the unwind data end before the call, as in glibc's clone; the symbol is local */
     .text
     .balign 64
     .type gap, @function
@@ -274,7 +275,7 @@ gap:
     .size gap, .-gap
 shape gap, 12b, 11b, 13b
 
-/* --- sites that must stay --------------------------------------------------------------------- */
+/* --- sites that must be left alone ------------------------------------------------------------ */
 
 begin no_room
     mov $110, %eax
@@ -293,7 +294,7 @@ begin no_room_endbr
 13: ret
 finish no_room_endbr, 12b, 12b, 12b
 
-/* jumps land on the call and behind it */
+/* jumps lead to the call and to the instruction after it */
 begin jumps_both
     mov $110, %eax
     cmp $1, %rdi
@@ -334,7 +335,7 @@ begin jump_table
     .text
 finish jump_table, 12b, 12b, 12b
 
-/* the table is that of the other half of a function which the compiler has split */
+/* the jump table belongs to the other half of a function that the compiler has split */
 begin halves
     mov %r8d, %eax
     and $1, %edi
@@ -359,7 +360,7 @@ halves_cold:
 2:  .long halves_site - 2b, halves_site - 2b
     .text
 
-/* and here nothing else leads into the half with the call */
+/* a split function: only the jump table leads into the half with the call */
 begin half_by_table
     lea 2f(%rip), %rdx
     and $1, %edi
@@ -417,7 +418,7 @@ second_entry:
 13: ret
 finish symbol_inside, 12b, 12b, 12b
 
-/* unwinders go to the call when something is thrown out of the range in front */
+/* the unwinder jumps to the call if the range before it throws an exception */
 begin landing_pad
     .cfi_lsda 0x1b, .Llsda
     mov %r8d, %eax
@@ -438,7 +439,7 @@ finish landing_pad, 12b, 12b, 12b
 4:
     .text
 
-/* a function nobody has described */
+/* a function without symbol and unwind data */
     .balign 64
     ud2
 undescribed:
@@ -447,14 +448,14 @@ undescribed:
 13: ret
 shape undescribed, 12b, 12b, 12b
 
-/* never called */
+/* shape that is only patched, never executed */
 begin sigreturn
     mov $15, %rax
 12: syscall
     nop
 finish sigreturn, 12b, 12b, 12b
 
-/* --- 0F 05 that is no call -------------------------------------------------------------------- */
+/* --- the bytes 0F 05 outside of a system call ------------------------------------------------- */
 
 begin constant_inside
     mov $110, %eax

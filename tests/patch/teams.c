@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * OpenMP on patched libgomp: barriers, locks, tasks, with more threads than cores.
+ * OpenMP with a patched libgomp: barriers, locks and tasks, with more threads than CPUs.
+ *
  */
 #include <omp.h>
 #include <stdio.h>

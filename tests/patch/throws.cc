@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 //
-// C++ exceptions through patched code, from several threads: the unwinder reads tables and calls
-// dl_iterate_phdr, pthread_create and exit run through stubs.
+// C++ exceptions through patched code, from several threads. The unwinder reads tables and calls
+// dl_iterate_phdr; pthread_create and thread exit run through stubs.
 #include <cstdio>
 #include <stdexcept>
 #include <string>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A program that uses libc widely; it runs on patched code and must not notice.
+ * A program that uses much of libc. It must behave the same on patched code.
+ *
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -175,7 +176,7 @@ static void signals(void) {
     for (volatile int i = 0; i < 100; i++)
         if (sigsetjmp(sigback, 1) == 0) *nowhere = 0;
     sigaction(SIGALRM, &sa, NULL);
-    /* interrupted, and restarted by the kernel */
+    /* calls interrupted by the signal, then calls restarted by the kernel */
     struct itimerspec every = {{0, 300000}, {0, 300000}};
     struct sigevent se = {.sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM};
     timer_t timer;
@@ -228,7 +229,7 @@ static void libraries(void) {
 }
 
 int main(void) {
-    setenv("LD_PRELOAD", "", 1); /* the children are not the subject */
+    setenv("LD_PRELOAD", "", 1); /* do not preload into the children */
     threads();
     cancel();
     processes();

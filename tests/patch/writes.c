@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * Writing code by mprotect (runtime/patch/write.c): beside threads that execute it, beside others
- * that write, in a child of fork, and where it is forbidden. writes SECONDS
+ * Writing code by mprotect (runtime/patch/write.c): while threads execute that code, while others
+ * write, in a forked child, and where it is forbidden. Usage: writes SECONDS
+ *
  */
 #define _GNU_SOURCE
 #include "../../runtime/patch/internal.h"
@@ -27,12 +28,12 @@ static unsigned passed, failed;
 #define check(ok, ...) \
     ((ok) ? (void)passed++ : (void)(failed++, printf("FAILED: " __VA_ARGS__), puts("")))
 
-/* A page of functions, 16 bytes apart: mov $0,%eax ; ret. */
+/* Pages of functions, 16 bytes apart: mov $0,%eax ; ret. */
 enum { FUNCTIONS = 256, PAGES = 3 };
 static uint8_t *page;
 static int memory;
 static volatile bool stop;
-static bool has_force; /* then what is not opened can be written as well */
+static bool has_force; /* the kernel also lets us write to pages that are not opened by mprotect */
 
 static uint8_t *map_code(int protection) {
     uint8_t *bytes = calloc(PAGES, PATCH_PAGE);
@@ -102,10 +103,11 @@ static void *write_some(void *arg) {
     return (void *)n;
 }
 
-/* A child sees what its parent's threads have left in the middle, and can write itself. */
+/* Check, in a child forked while other threads were writing, that patch_after_fork makes every page
+ * r-x, and that the child can write. Returns 0, or the number of the failed check. */
 static int child(void) {
     alarm(10);
-    memory = patch_memory(); /* the other one is the parent's */
+    memory = patch_memory(); /* the inherited descriptor refers to the parent's memory */
     patch_after_fork();
     for (unsigned p = 0; p < PAGES; p++)
         if (!is(page + p * PATCH_PAGE, "r-xp")) return 1;
@@ -140,7 +142,7 @@ static void beside_others(int seconds) {
         check(is(page + p * PATCH_PAGE, "r-xp"), "page %u is r-x again", p);
 }
 
-/* Everything else is left as it is. */
+/* Check that all other protections are left as they are. */
 static void other_protections(void) {
     uint8_t *code = page, *open = map_code(PROT_READ | PROT_WRITE | PROT_EXEC),
             *data = map_code(PROT_READ);

@@ -1,5 +1,5 @@
-// Waits until all processes are in a state at the same time, as /proc/PID/stat shows it: T stopped,
-// S asleep. Fails if one has ended.
+// Wait until all processes are in STATE at the same time, as in /proc/PID/stat: T stopped, S
+// asleep. Fails if one has ended.
 //
 //     await_state STATE PID...
 #include <stdio.h>
@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-// 0 if there is no such process, or only what its parent has not waited for.
+// Return the state of the process; 0 if it does not exist or is a zombie.
 static char state_of(const char *pid) {
     char path[64], text[512];
     snprintf(path, sizeof path, "/proc/%s/stat", pid);
@@ -16,7 +16,7 @@ static char state_of(const char *pid) {
     size_t n = fread(text, 1, sizeof text - 1, file);
     fclose(file);
     text[n] = 0;
-    // Behind the name, which may hold anything.
+    // Skip the name, which may contain any character.
     char *name_end = strrchr(text, ')');
     return name_end && name_end[1] == ' ' && name_end[2] != 'Z' ? name_end[2] : 0;
 }

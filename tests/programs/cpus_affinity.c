@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 // The affinity of all threads is changed from outside, hundreds of times, while they work. The
-// number of slots follows.
+// number of slots must follow.
 #include "cpus_change.h"
 
 static cpu_set_t all;
@@ -28,8 +28,9 @@ static int tasks(pid_t pid) {
 static void change(pid_t pid) {
     uint64_t seed = t_seed();
     cpu_set_t one = some(1);
-    // A thread that is made while the others get their masks is left out, natively too: also
-    // lissom's own, by which the number of slots is known.
+    // A thread that is created during a change of affinities may be missed, also natively. That
+    // would include the thread by which lissom determines the number of slots. So wait for all
+    // threads.
     for (int i = 0; i < 10000 && tasks(pid) < t_threads() + 2 + (c_slots(pid) >= 0); i++)
         t_sleep_ms(1);
     t_sleep_ms(20);
@@ -56,6 +57,6 @@ int main(int argc, char **argv) {
     t_watchdog();
     SYS(sched_getaffinity(0, sizeof all, &all));
     n_cpus = CPU_COUNT(&all);
-    c_work_beside(t_threads() + 1, change); // at least two can run
+    c_work_beside(t_threads() + 1, change); // at least two CPUs are available
     return t_ok("cpus_affinity");
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-// A thread that computes alone may use all CPUs, though it was bound to one while others ran:
-// whether those wait or have ended, and whether all ran at a time or one after the other.
+// A thread that computes alone may use all CPUs, though it was bound to one CPU while others ran.
+// The others wait or have ended; they ran all at a time or one after the other.
 #include "cpus_change.h"
 
 static int n_threads, n_cpus, members, laps;
-static int lap_turn; // under mutex; ends at members * laps
+static int lap_turn; // under mutex; final value: members * laps
 
-// In the order of their numbers, so that one runs at a time.
+// Run one at a time, in the order of their numbers.
 static void *one_by_one(void *arg) {
     int i = (int)(intptr_t)arg;
     pthread_mutex_lock(&mutex);
@@ -36,7 +36,7 @@ static void *at_a_time(void *arg) {
     return NULL;
 }
 
-// Computes, with nothing else to do, until all CPUs are allowed: ten seconds at most.
+// Compute until all CPUs are allowed, for at most ten seconds. Pre: no other thread runs.
 static void all_are_allowed(const char *when) {
     int64_t end = t_now(CLOCK_MONOTONIC) + 10000000000;
     while (c_cpus_allowed() < n_cpus && t_now(CLOCK_MONOTONIC) < end) compute(100);

@@ -1,14 +1,15 @@
-// Beside a program that takes all CPUs (`hogs`, natively): threads that wait for each other all the
-// time (`waits`, at a barrier of pthread's; `spins`, at one of their own), and threads that only
-// compute (`computes`). Each for a while, and `... changes` until the number of slots has changed,
-// which takes as long as the kernel's scheduler gives the program much of the CPUs.
+// Threads beside a program that takes all CPUs (`hogs`, run natively). Modes: threads that wait for
+// each other all the time at a pthread barrier (`waits`) or a barrier of their own (`spins`), and
+// threads that only compute (`computes`). Each mode runs for a fixed time. With the argument
+// `changes` it also waits for a change of the number of slots. That takes until the kernel's
+// scheduler no longer gives the program most of the CPUs.
 #include "cpus_change.h"
 
 enum { MS = 2500, MOST_MS = 20000 };
 static pthread_barrier_t barrier;
 static int waits_for_change;
-static long rounds;      // written by the first thread, between two barriers
-static _Atomic int over; // the same
+static long rounds;      // written by the first thread between two barriers
+static _Atomic int over; // written by the first thread between two barriers
 static int threads;
 static _Atomic int arrived;
 static _Atomic unsigned phase;
@@ -31,7 +32,7 @@ static int hogs(void) {
     return 0;
 }
 
-// By the first thread.
+// Return whether the test is over. Called by the first thread.
 static int is_over(int64_t began) {
     static int first, changed;
     int ms = (int)((t_now(CLOCK_MONOTONIC) - began) / 1000000);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// For programs whose CPUs are changed from outside: threads of all kinds that go on meanwhile, a
-// process beside them that makes the changes, and the number of slots as `lissom run --stats` shows
-// it.
+// For programs whose CPUs are changed from outside: threads of all kinds that keep working
+// meanwhile, a process that makes the changes, and the number of slots as in `lissom run --stats`.
 #ifndef CPUS_CHANGE_H
 #define CPUS_CHANGE_H
 #include "pthread_test.h"
@@ -18,8 +17,7 @@
 
 static struct lissom_region *region;
 
-// Begins the program again with the variable set, unless it is: the runtime reads it when it
-// starts.
+// Restart the program with the variable set, unless it is set: the runtime reads it at start.
 static inline void c_variable(char **argv, const char *name, const char *value) {
     if (getenv(name)) return;
     setenv(name, value, 1);
@@ -27,8 +25,8 @@ static inline void c_variable(char **argv, const char *name, const char *value) 
     FAIL("execv: %s", strerror(errno));
 }
 
-// Begins the program again with a region for statistics, as `lissom run --stats` would, unless it
-// was given one.
+// Restart the program with a region for statistics like that of `lissom run --stats`, unless it was
+// given one.
 static inline void c_region(char **argv) {
     const char *fd = getenv(LISSOM_ENV_STATS_FD);
     if (!fd) {
@@ -40,7 +38,7 @@ static inline void c_region(char **argv) {
                                   .records = LISSOM_MAX_RECORDS,
                                   .record_bytes = sizeof(struct lissom_record)};
         EQ(pwrite(made, &h, sizeof h, 0), sizeof h);
-        // the runtime takes no other
+        // the runtime accepts only regions with these seals
         SYS(fcntl(made, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL));
         char number[16];
         snprintf(number, sizeof number, "%d", made);
@@ -50,7 +48,7 @@ static inline void c_region(char **argv) {
     CHECK(region != MAP_FAILED);
 }
 
-// Of process pid; -1: it is not under lissom.
+// Return the number of slots of process pid; -1 if it is not under lissom.
 static inline int c_slots(pid_t pid) {
     int slots = -1;
     for (uint32_t i = 0; i < region->header.claimed && i < LISSOM_MAX_RECORDS; i++)
@@ -60,22 +58,22 @@ static inline int c_slots(pid_t pid) {
     return slots;
 }
 
-// Within ten seconds, unless the process has no slots. (Promised is a tenth of one; how long it
-// took is not tested.)
+// Check that the process gets this number of slots within ten seconds; do nothing if it has none.
+// (The promise is a tenth of a second; the time is not tested.)
 #define c_slots_become(pid, slots) c_slots_become_at(pid, slots, __LINE__)
 static inline void c_slots_become_at(pid_t pid, int slots, int line) {
     for (int i = 0; i < 1000 && c_slots(pid) != slots; i++) {
         if (c_slots(pid) < 0) return;
-        t_sleep_ms(10); // seldom, so that it does not count as a program that runs
+        t_sleep_ms(10); // poll rarely, so that this process does not count as running
     }
     CHECK(c_slots(pid) == slots, "line %d: %d slots, expected %d", line, c_slots(pid), slots);
 }
 
-// --- the process beside it -----------------------------------------------------------------------
+// --- the process that makes the changes ----------------------------------------------------------
 
 static inline int c_parent_lives(void) { return getppid() != 1; }
 
-// f(pid) in a child, which is natively: pid is the caller.
+// Run f(getpid()) in a child, which runs natively. Returns the child.
 static inline pid_t c_beside(void (*f)(pid_t)) {
     pid_t self = getpid(), child = fork();
     SYS(child);
@@ -92,7 +90,7 @@ static inline void c_ended_well(pid_t child) {
     EQ(status, 0);
 }
 
-// As `taskset -a -p`.
+// Set the affinity of all threads of pid, as `taskset -a -p`.
 static inline void c_affinity(pid_t pid, const cpu_set_t *set) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/task", (int)pid);
@@ -100,11 +98,11 @@ static inline void c_affinity(pid_t pid, const cpu_set_t *set) {
     CHECK(d);
     for (struct dirent *e; (e = readdir(d));)
         if (e->d_name[0] != '.' && sched_setaffinity(atoi(e->d_name), sizeof *set, set))
-            EQ(errno, ESRCH); // it has ended
+            EQ(errno, ESRCH); // it has exited
     closedir(d);
 }
 
-// A file of a cgroup. Post: -1: errno says why not.
+// Write a file of a cgroup. Returns 0; or -1, with errno.
 static inline int c_try_write(const char *folder, const char *file, const char *text) {
     char path[512];
     snprintf(path, sizeof path, "%s/%s", folder, file);
@@ -114,7 +112,8 @@ static inline int c_try_write(const char *folder, const char *file, const char *
     return bad ? -1 : 0;
 }
 
-// How many CPUs the kernel lets the calling thread use. (sched_getaffinity says what it should.)
+// Return the number of CPUs on which the kernel may run the calling thread. sched_getaffinity
+// returns the mask that the program should see instead.
 static inline int c_cpus_allowed(void) {
     char line[4096];
     int n = 0;
@@ -133,7 +132,7 @@ static inline int c_cpus_allowed(void) {
     return n;
 }
 
-// --- threads that go on --------------------------------------------------------------------------
+// --- threads that keep working -------------------------------------------------------------------
 
 static volatile int stop;
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -149,7 +148,7 @@ static inline void compute(int us) {
     while (t_now(CLOCK_MONOTONIC) < end);
 }
 
-// By turns, with a condition variable.
+// Take turns by a condition variable.
 static inline void take_turn(int i) {
     pthread_mutex_lock(&mutex);
     while (turn % at_turns != i && !stop) pthread_cond_wait(&turn_changed, &mutex);
@@ -158,14 +157,14 @@ static inline void take_turn(int i) {
     pthread_mutex_unlock(&mutex);
 }
 
-// By turns, with a flag that is spun for.
+// Take turns by a flag, busy-waiting for it.
 static inline void pass_flag(int i) {
     while (atomic_load_explicit(&flag, memory_order_acquire) % spinners != i && !stop)
         __builtin_ia32_pause();
     atomic_fetch_add(&flag, 1);
 }
 
-// A kind for each: turns, flags, a mutex, computing with sleeps, computing alone.
+// Work in one of five ways: turns, flags, a mutex, computing with sleeps, computing alone.
 static inline void *c_worker(void *arg) {
     int i = (int)(intptr_t)arg;
     uint64_t seed = t_seed() + (uint64_t)i;
@@ -193,8 +192,7 @@ static inline void *c_worker(void *arg) {
     return NULL;
 }
 
-// In memory that processes share: threads that come to it while it is closed sleep until it is
-// opened.
+// A gate in memory that processes share. Threads that reach a closed gate sleep until it opens.
 struct c_gate {
     pthread_mutex_t mutex;
     pthread_cond_t opened;
@@ -225,7 +223,7 @@ static inline void c_gate_close(struct c_gate *g, int closed) {
     OK(pthread_mutex_unlock(&g->mutex));
 }
 
-// n threads that work until f has ended, and each of which then has done something.
+// Run n threads until f has returned in a child and each thread has done some work.
 static inline void c_work_beside(int n, void (*f)(pid_t)) {
     at_turns = (n + 4) / 5;
     spinners = (n + 3) / 5;
@@ -235,14 +233,14 @@ static inline void c_work_beside(int n, void (*f)(pid_t)) {
     c_ended_well(child);
     for (int i = 0; i < n; i++)
         for (int k = 0; atomic_load(&done_by[i]) == 0; k++)
-            t_sleep_ms(1); // a hang, if one never gets there
+            t_sleep_ms(1); // hangs if a thread never gets there
     stop = 1;
     for (int i = 0; i < n; i++) t_join(t[i]);
 }
 
 // --- processes of such threads -------------------------------------------------------------------
 
-enum { C_PROCESSES = 3 }; // at most
+enum { C_PROCESSES = 3 }; // maximum
 
 static struct c_shared {
     struct c_gate gate[C_PROCESSES];
@@ -250,10 +248,10 @@ static struct c_shared {
     atomic_long done[C_PROCESSES];
 } *c_shared;
 static int c_self, c_n_cpus;
-static uid_t c_user; // whose they are; 0: ours
+static uid_t c_user; // user of the processes; 0: this user
 
-// Other users' programs are not counted, so whatever else runs on this machine is not either; nor
-// is who looks on, which waits for a CPU like others where there is none.
+// Run as another user. Programs of other users are not counted: neither other load on this machine
+// nor the observing process, which waits for CPUs, too.
 static inline void c_as_user(void) {
     if (c_user) SYS(setresuid(c_user, c_user, c_user));
 }
@@ -264,7 +262,7 @@ static inline const char *c_peers_path(void) {
     return path;
 }
 
-// Before any of them begins.
+// Set up the shared state. Call it before any process begins.
 static inline void c_share(void) {
     cpu_set_t all;
     SYS(sched_getaffinity(0, sizeof all, &all));
@@ -289,7 +287,7 @@ static inline void *c_work(void *arg) {
     return NULL;
 }
 
-// Process i, of more threads than CPUs.
+// Start process i with more threads than CPUs.
 static inline pid_t c_begin(int i) {
     pid_t child = fork();
     SYS(child);

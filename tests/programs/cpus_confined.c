@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// With fewer slots than CPUs a process keeps to as many CPUs as it has slots. Its threads do,
-// unless they have a mask of their own; it does not see that, its children do not inherit it, and
-// what is set from outside holds.
+// With fewer slots than CPUs a process confines itself to as many CPUs as slots. This applies to
+// its threads unless they have a mask of their own. The process does not see it, children do not
+// inherit it, and masks set from outside take precedence.
 #include "cpus_change.h"
 #include <spawn.h>
 
@@ -64,7 +64,7 @@ static void *makes_threads(void *unused) {
 
 // --- from outside --------------------------------------------------------------------------------
 
-// Those of the main thread.
+// Return the number of CPUs in the main thread's mask, as seen from outside.
 static int outside_sees(pid_t pid) {
     cpu_set_t set;
     SYS(sched_getaffinity(pid, sizeof set, &set));
@@ -72,7 +72,7 @@ static int outside_sees(pid_t pid) {
 }
 
 static void change(pid_t pid) {
-    // Not where other programs are busy all the time.
+    // This never happens while other programs are busy all the time.
     for (int i = 0; i < 1000 && c_slots(pid) == 1 && outside_sees(pid) != 1; i++) t_sleep_ms(1);
     t_sleep_ms(300);
 }

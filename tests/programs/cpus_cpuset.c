@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// The cpuset of a process changes while it keeps to one CPU, which may be in the new one or not. In
-// the end it may use all again. As root.
+// The cpuset of a process changes while it confines itself to one CPU, which may or may not be in
+// the new cpuset. In the end it may use all CPUs again. Needs root.
 #include "cpus_change.h"
 #include <sys/stat.h>
 
@@ -31,7 +31,7 @@ static void change(pid_t pid) {
     CHECK(!c_try_write(top, "cgroup.procs", number), "%s: %s", top, strerror(errno));
 }
 
-// The kernel takes its time to forget who has left.
+// Remove the cgroup. The kernel takes a moment to forget processes that have left.
 static void remove_folder(void) {
     for (int i = 0; i < 1000 && rmdir(folder) && errno == EBUSY; i++) t_sleep_ms(1);
 }
@@ -67,7 +67,7 @@ int main(int argc, char **argv) {
     char path[128];
     snprintf(path, sizeof path, "%s/cpuset.mems", top);
     FILE *f = fopen(path, "r");
-    // version 1 wants it
+    // cgroup v1 requires it
     if (f && fgets(nodes, sizeof nodes, f)) c_try_write(folder, "cpuset.mems", nodes);
     if (f) fclose(f);
     for (int round = 0; round < 2; round++) {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-// cpus_managed LISSOM: two processes of many threads under lissom, one that computes natively in
-// all but name (it has one thread), and `LISSOM manager`, which shares the CPUs among them. The
-// slots follow its targets; when it is killed, stopped, or another program stands in its place that
-// sends nonsense, or their page is overwritten, all go on, with all CPUs.
+// cpus_managed LISSOM: `LISSOM manager` divides the CPUs between two processes of many threads
+// under lissom and one that effectively runs natively (it has one thread). Slots must follow the
+// manager's targets. The manager is killed and stopped, another program takes its place and sends
+// nonsense, and a process's page is overwritten. All processes must then keep working, with all
+// CPUs.
 #include "cpus_change.h"
 #include <fcntl.h>
 #include <poll.h>
@@ -16,7 +17,7 @@ enum { WORKERS = 2, HOG = WORKERS };
 static int lissom;
 static char folder[64], socket_path[96];
 
-// --- who computes --------------------------------------------------------------------------------
+// --- the processes -------------------------------------------------------------------------------
 
 static pid_t begin_hog(void) {
     pid_t child = fork();
@@ -67,7 +68,7 @@ static int connected(void) {
     FAIL("connect: %s", strerror(errno));
 }
 
-// To the manager: nonsense, and connections that end at once.
+// Send nonsense to the manager, and open connections that are closed at once.
 static void pester(pid_t parent) {
     (void)parent;
     c_as_user();
@@ -89,8 +90,8 @@ static void pester(pid_t parent) {
     for (int i = 0; i < 20; i++) close(kept[i]);
 }
 
-// In the place of the manager: pages that are not sealed and then cut off, or not there, and
-// messages of all kinds.
+// Take the manager's place: send messages of all kinds, and pages that are not sealed and then
+// truncated, or missing.
 static void impostor(void) {
     uint64_t seed = t_seed();
     struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -103,7 +104,7 @@ static void impostor(void) {
     SYS(listen(s, 100));
     for (int i = 0; i < 4; i++) {
         struct pollfd p = {s, POLLIN, 0};
-        if (poll(&p, 1, 3000) <= 0) break; // natively nobody comes
+        if (poll(&p, 1, 3000) <= 0) break; // natively no program connects
         int c = accept(s, NULL, NULL), fd = memfd_create("page", MFD_ALLOW_SEALING);
         SYS(c);
         SYS(fd);
@@ -140,7 +141,7 @@ static void impostor(void) {
     unlink(socket_path);
 }
 
-// The page of process pid, as that process has it mapped, is overwritten again and again.
+// Overwrite the page of process pid, as it is mapped there, again and again.
 static void corrupt(pid_t pid) {
     char path[64], line[4096];
     unsigned long at = 0;
@@ -161,7 +162,7 @@ static void corrupt(pid_t pid) {
     for (int i = 0; i < 200; i++) {
         struct lissom_program page;
         for (size_t k = 0; k < sizeof page / 8; k++) ((uint64_t *)&page)[k] = t_rand(&seed);
-        if (t_rand(&seed) % 2) // one that seems to hold
+        if (t_rand(&seed) % 2) // a plausible one
             page.target = ((uint64_t)t_now(CLOCK_MONOTONIC) / 1000000 + t_rand(&seed) % 2000)
                               << 16 |
                           (t_rand(&seed) & (i % 2 ? 0xffff : 3));
@@ -172,9 +173,9 @@ static void corrupt(pid_t pid) {
     close(fd);
 }
 
-// --- in turn -------------------------------------------------------------------------------------
+// --- the test ------------------------------------------------------------------------------------
 
-// The binary may be where the user cannot look.
+// The new user may not be able to open the binary by its path.
 static void begin_as_user(const char *binary) {
     lissom = open(binary, O_PATH | O_CLOEXEC);
     CHECK(lissom >= 0, "%s: %s", binary, strerror(errno));
@@ -185,7 +186,7 @@ static void begin_as_user(const char *binary) {
     snprintf(socket_path, sizeof socket_path, "%s", getenv(LISSOM_ENV_MANAGER));
 }
 
-// Of `all`, those with the n highest numbers.
+// Return the n highest CPUs of `all`.
 static cpu_set_t highest(const cpu_set_t *all, int n) {
     cpu_set_t set;
     CPU_ZERO(&set);
@@ -194,8 +195,8 @@ static cpu_set_t highest(const cpu_set_t *all, int n) {
     return set;
 }
 
-// Whether all threads of the process keep to these, but for one that sleeps for good: by it lissom
-// sees which CPUs the process may use.
+// Return whether all threads of the process are confined to `set`. One thread may differ: a
+// sleeping thread with the program's own mask, by which lissom detects changes of affinity.
 static int keeps_to(pid_t pid, const cpu_set_t *set) {
     char path[64];
     int others = 0;
@@ -212,7 +213,7 @@ static int keeps_to(pid_t pid, const cpu_set_t *set) {
     return others <= 1;
 }
 
-// As many slots as CPUs, and on those.
+// Check that the process gets a slot for each CPU of `set`, and runs there only.
 static void is_given(pid_t pid, const cpu_set_t *set) {
     c_slots_become(pid, CPU_COUNT(set));
     for (int i = 0; i < 1000 && c_slots(pid) > 0 && !keeps_to(pid, set); i++) t_sleep_ms(10);
@@ -243,7 +244,7 @@ int main(int argc, char **argv) {
         half = c_n_cpus > 1 ? c_n_cpus / 2 : 1;
     go_on();
 
-    // With the manager: the other one sleeps, then it does not, and the hog comes and goes.
+    // With the manager: process 1 sleeps, then runs; the hog runs, then sleeps.
     c_gate_close(&c_shared->gate[1], 1);
     c_slots_become(pid[0], alone);
     pid_t manager = begin_manager();
@@ -256,7 +257,7 @@ int main(int argc, char **argv) {
     managed(pid, half);
     c_gate_close(&c_shared->gate[1], 1);
 
-    // It is stopped, killed, and there again.
+    // The manager is stopped, killed and restarted.
     c_gate_close(&c_shared->gate[HOG], 0);
     for (int i = 0; i < 2; i++) {
         c_slots_become(pid[0], beside);

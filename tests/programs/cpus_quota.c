@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-// The quota of CPU time of the process's cgroup, and of the one above it, changes while it works;
-// then it is moved to others. As root.
+// The CPU quotas of the process's cgroup and of its parent change while the process works; then it
+// moves to other cgroups. Needs root.
 #include "cpus_change.h"
 #include <sys/stat.h>
 
 static int version, n_cpus;
-static char top[256], upper[300], lower[400]; // the root's folder, one below it, and one below that
+static char top[256], upper[300], lower[400]; // the root group's, its child's, its grandchild's
 
-// Post: -1: version 1 lets no group have more than the one above it.
+// Set a quota. Returns 0, or -1: in cgroup v1, no group may have more than its parent.
 static int try_quota(const char *folder, int percent) {
     char text[64];
     if (version == 2)
@@ -38,7 +38,7 @@ static void change(pid_t pid) {
     c_slots_become(pid, 1);
     quota(lower, 150);
     c_slots_become(pid, least(2, n_cpus));
-    quota(lower, -1); // it may have all, but does not get it
+    quota(lower, -1); // its own limit is gone, its parent's is not
     quota(upper, 100);
     c_slots_become(pid, 1);
     if (!try_quota(lower, 150)) {
@@ -57,7 +57,7 @@ static void change(pid_t pid) {
         case 0: move(pid, lower); break;
         case 1:
             move(pid, version == 2 ? top : upper);
-            break; // in version 2 processes are in leaves, or in the root
+            break; // in v2 only leaves and the root have processes
         case 2: try_quota(lower, 50 + (int)(t_rand(&seed) % 200)); break;
         default: try_quota(upper, 50 + (int)(t_rand(&seed) % 200));
         }
@@ -65,7 +65,7 @@ static void change(pid_t pid) {
     }
     move(pid, top);
     c_slots_become(pid, n_cpus);
-    rmdir(lower); // with the files in which the process has found its limits
+    rmdir(lower); // with the files from which the process read its limits
     rmdir(upper);
     t_sleep_ms(120);
     c_slots_become(pid, n_cpus);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// Several processes of many threads share the CPUs: together they have as many slots as there are
-// CPUs, and one alone has all, whether the others sleep, are stopped or are killed. Meanwhile, and
-// whatever somebody writes into the file in which they meet, all go on.
+// Several processes of many threads share the CPUs. Together they have as many slots as CPUs, and a
+// single one has all, whether the others sleep, are stopped or are killed. All keep working, also
+// if a program overwrites the file that they share.
 #include "cpus_change.h"
 #include <fcntl.h>
 #include <sys/resource.h>
@@ -9,8 +9,8 @@
 
 enum { PROCESSES = 3 };
 
-// They have, at one time, as many slots as CPUs together, but each one at least. (What does not
-// come out even goes round.)
+// Check that the processes at some time have as many slots as CPUs together, but at least one each.
+// (A remainder rotates between them.)
 static void share(const pid_t *pid, int n) {
     int sum = 0, want = c_n_cpus > n ? c_n_cpus : n;
     if (c_slots(pid[0]) < 0) return;
@@ -25,8 +25,8 @@ static void share(const pid_t *pid, int n) {
 
 static int peers_file(void) { return open(c_peers_path(), O_RDWR); }
 
-// As somebody might who runs as this user: all entries are overwritten again and again, also by
-// likely ones; the file is cut off, and removed.
+// Attack from the same user: overwrite all entries again and again, also with plausible values;
+// truncate the file.
 static void spoil(const pid_t *pid) {
     uint64_t seed = t_seed();
     int fd = peers_file();
@@ -62,20 +62,20 @@ int main(int argc, char **argv) {
     share(pid, PROCESSES);
     for (int i = 0; i < PROCESSES; i++) c_goes_on(i);
 
-    // One alone, while the others sleep.
+    // A single process, while the others sleep.
     c_gate_close(&c_shared->gate[1], 1);
     c_gate_close(&c_shared->gate[2], 1);
     c_slots_become(pid[0], c_n_cpus);
     c_gate_close(&c_shared->gate[1], 0);
     share(pid, 2);
-    // A stopped one does not count, nor one that is gone.
+    // A stopped process does not count, nor one that has ended.
     kill(pid[1], SIGSTOP);
     c_slots_become(pid[0], c_n_cpus);
     c_goes_on(0);
     kill(pid[1], SIGCONT);
     share(pid, 2);
     c_goes_on(1);
-    // One with less weight has the slot that each has, and the kernel shares that CPU.
+    // A process with less weight has only its minimum of one slot, and the kernel divides that CPU.
     SYS(setpriority(PRIO_PROCESS, (id_t)pid[1], 19));
     c_slots_become(pid[0], c_n_cpus);
     c_slots_become(pid[1], 1);
@@ -84,7 +84,7 @@ int main(int argc, char **argv) {
     waitpid(pid[0], NULL, 0);
     c_slots_become(pid[1], c_n_cpus);
 
-    // Others find them under the name of the file, again after it has been removed.
+    // New processes find the others by the file's name, also after it was removed.
     unlink(c_peers_path());
     c_gate_close(&c_shared->gate[2], 0);
     pid[0] = c_begin(0);

@@ -1,11 +1,10 @@
-// What the programs with a library of their own share (NAME.c with NAME_lib.c): where it is,
-// opening and closing it.
+// For programs with a library of their own (NAME.c with NAME_lib.c): find, open and close it.
 #ifndef DLOPEN_TEST_H
 #define DLOPEN_TEST_H
 #include "pthread_test.h"
 #include <dlfcn.h>
 
-// The first argument, or beside this program.
+// Return the library's path: the first argument, or a file beside this program.
 static inline const char *t_library(int argc, char **argv) {
     static char path[PATH_MAX];
     if (argc > 1) return argv[1];

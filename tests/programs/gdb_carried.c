@@ -1,4 +1,4 @@
-// Eight threads that have met at a barrier and now wait for ever, for a debugger to look at.
+// Eight threads that have met at a barrier and then wait forever, for inspection by a debugger.
 #include "pthread_test.h"
 
 enum { THREADS = 8 };

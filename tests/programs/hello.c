@@ -1,5 +1,5 @@
 // build@static: -static
-// Says hello and exits with the code it was given.
+// Prints hello and exits with the given code.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -26,7 +26,7 @@ options = parser.parse_intermixed_args()
 
 names = {"d": json.load(options.file, object_hook=Object), "median": median}
 if options.each:
-    # One evaluation, in which every expression sees the variables of the loop.
+    # A single evaluation: every expression sees the variables of the loop.
     values = ", ".join(f"({e})" for e in options.expressions)
     for line in eval(f"[({values},) for {options.each}]", names):
         print(*line)

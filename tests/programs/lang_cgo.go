@@ -1,5 +1,5 @@
-// A Go program with C in it: linked dynamically, its threads made by pthread_create. Goroutines
-// count in C under a mutex of C's, and wait for each other in Go.
+// A Go program with C in it: it is linked dynamically and creates threads by pthread_create.
+// Goroutines count in C under a pthread mutex, and wait for each other in Go.
 package main
 
 /*

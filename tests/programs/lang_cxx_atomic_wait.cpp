@@ -1,6 +1,5 @@
-// std::atomic wait/notify (a futex of libstdc++'s own, with a spin before it), atomic_flag,
-// promise/future, async, packaged_task, jthread with stop_token and condition_variable_any's
-// interruptible wait.
+// std::atomic wait/notify (libstdc++'s own futex, after a spin), atomic_flag, promise/future,
+// async, packaged_task, jthread with stop_token, and condition_variable_any's interruptible wait.
 #include "pthread_test.h"
 #include <atomic>
 #include <condition_variable>
@@ -25,7 +24,7 @@ template <class T> static void pingpong() {
             std::atomic<T> &v = cells[size_t(i) / 2].v;
             T side = T(i & 1);
             for (int r = 0; r < rounds; r++) {
-                v.wait(T(1 - side)); // returns when it is my side's turn
+                v.wait(T(1 - side)); // returns when it is this side's turn
                 EQ(v.load(), side);
                 v.store(T(1 - side));
                 v.notify_one();
@@ -108,9 +107,9 @@ static void stop_tokens() {
                 stopped++;
             });
         std::this_thread::sleep_for(1ms);
-    } // the destructors ask to stop and join
+    } // the destructors request a stop and join
     EQ(stopped.load(), threads);
-    // A thread may be woken, and take its callback away, before request_stop has come to it.
+    // A thread may wake up and remove its callback before request_stop has reached it.
     CHECK(callbacks <= threads, "%d callbacks of %d threads", callbacks.load(), threads);
     std::stop_source source;
     std::atomic<int> ran = 0;
@@ -124,7 +123,7 @@ int main() {
     threads = t_threads() & ~1;
     PHASE("ping-pong on int");
     pingpong<int>();
-    PHASE("ping-pong on char and long"); // libstdc++ waits for those through a proxy word
+    PHASE("ping-pong on char and long"); // libstdc++ waits on a proxy word for these types
     pingpong<char>();
     pingpong<long>();
     PHASE("notify_all");

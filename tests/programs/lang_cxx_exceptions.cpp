@@ -1,6 +1,6 @@
-// Exceptions thrown through many frames while other threads switch, caught, rethrown, nested and
-// carried to another thread; thread_local objects destroyed in the reverse order of their
-// construction; cancellation runs destructors.
+// Exceptions thrown through many frames while other threads switch: caught, rethrown, nested and
+// carried to another thread. thread_local objects are destroyed in reverse order of construction.
+// Cancellation runs destructors.
 #include "pthread_test.h"
 #include <atomic>
 #include <barrier>
@@ -69,7 +69,7 @@ static void *cancelled(void *arg) {
         for (;;) s->second.wait(l);
     } catch (const std::exception &) {
         FAIL("cancellation is no std::exception");
-    } catch (...) { // glibc's forced unwinding, must be passed on
+    } catch (...) { // glibc's forced unwinding must be rethrown
         alive += 100;
         throw;
     }
@@ -95,7 +95,7 @@ int main() {
                     deep(30, m, i);
                     FAIL("nothing thrown");
                 } catch (const std::runtime_error &e) {
-                    EQ(levels(e), 24); // 30 frames, six of which pass it on as it is
+                    EQ(levels(e), 24); // 30 frames, six of which rethrow it unchanged
                     EQ(std::uncaught_exceptions(), 0);
                 }
                 bar.arrive_and_wait();
@@ -103,7 +103,7 @@ int main() {
             try {
                 throw i;
             } catch (...) {
-                bar.arrive_and_wait(); // everybody is inside a handler while all switch
+                bar.arrive_and_wait(); // all threads are inside a handler while they switch
                 carried[size_t(i)] = std::current_exception();
             }
         });
@@ -124,8 +124,8 @@ int main() {
     for (int i = 0; i < threads; i++) p.push_back(t_spawn(cancelled, &s));
     while (alive < threads) t_sleep_us(100);
     t_sleep_ms(1);
-    // Deferred: whoever has not reached the wait is cancelled there, but its lock may not throw
-    // before the try.
+    // Deferred cancellation: threads that have not reached the wait are cancelled there. Their lock
+    // must not throw before the try.
     for (auto x : p) OK(pthread_cancel(x));
     for (auto x : p) CHECK(t_join(x) == PTHREAD_CANCELED, "not cancelled");
     EQ(alive.load(), 100 * threads);

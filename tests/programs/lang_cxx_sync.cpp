@@ -1,4 +1,4 @@
-// std::mutex and its kin, shared_mutex, condition_variable(_any), once, latch, barrier,
+// All kinds of std::mutex, shared_mutex, condition_variable(_any), once, latch, barrier and
 // counting_semaphore: exact results with THREADS threads.
 #include "pthread_test.h"
 #include <barrier>
@@ -107,7 +107,7 @@ static void cxx20() {
     }
     int phases = 0, rounds = t_share(3000, threads);
     std::atomic<long> arrivals = 0;
-    // the completion runs once a phase, alone
+    // the completion runs once per phase, alone
     std::barrier bar(threads, [&]() noexcept { phases++; });
     run([&](int) {
         for (int i = 1; i <= rounds; i++) {
@@ -141,7 +141,7 @@ static void once() {
         run([&](int) {
             try {
                 std::call_once(flag, [&] {
-                    if (++tries < 3) throw 1; // the next one tries again
+                    if (++tries < 3) throw 1; // the next caller tries again
                     ran++;
                 });
                 EQ(ran, 1);

@@ -1,5 +1,5 @@
-%% Processes that spawn, send and count, on more schedulers than there are CPUs. The virtual machine runs on small stacks of its own, and
-%% counts on every handler being on an alternate stack.
+%% Processes that spawn, send and count, with more schedulers than CPUs. The virtual machine runs on
+%% small stacks of its own, and requires that every signal handler runs on an alternate stack.
 -module(lang_erlang).
 -export([main/0]).
 

@@ -1,4 +1,4 @@
-// A Go program is static and makes its futex calls itself: it must run natively, with the same
+// A Go program is static and issues futex calls directly: it must run natively, with the same
 // result.
 package main
 
@@ -15,7 +15,7 @@ func main() {
 	var wg sync.WaitGroup
 	n, ch := 0, make(chan int)
 	for i := 0; i < 64; i++ {
-		i := i // older compilers share it between rounds
+		i := i // older compilers share it between iterations
 		wg.Add(1)
 		go func() {
 			defer wg.Done()

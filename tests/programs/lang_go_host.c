@@ -1,4 +1,4 @@
-// Loads a library (lang_go_library.go) while threads compute and wait for each other, and uses it.
+// Load and use a Go library (lang_go_library.go) while threads compute and wait for each other.
 #include "pthread_test.h"
 #include <dlfcn.h>
 

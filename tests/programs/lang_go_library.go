@@ -1,5 +1,5 @@
-// A Go library for programs in C: its runtime comes with the library, sets actions and alternate
-// stacks by system calls of its own, and waits on futexes that nobody else sees.
+// A Go library for programs in C. It brings its runtime, which sets signal actions and alternate
+// stacks by its own system calls, and waits on futexes that no other code sees.
 package main
 
 import "C"

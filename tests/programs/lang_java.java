@@ -1,5 +1,6 @@
-// HotSpot: synchronized/wait/notify, java.util.concurrent locks, queues, parallel streams, interruption, many garbage
-// collections (safepoints stop all threads by page faults). Run as a single source file: java lang_java.java
+// HotSpot: synchronized/wait/notify, java.util.concurrent locks, queues, parallel streams,
+// interruption and many garbage collections (safepoints stop all threads by page faults). Run it as
+// a single source file: java lang_java.java
 import java.util.*;
 import java.util.concurrent.*;
 import java.util.concurrent.atomic.*;
@@ -48,7 +49,7 @@ public class lang_java {
         check(turn == passes * THREADS, "turns: " + turn);
         long start = System.nanoTime();
         synchronized (o) { o.wait(5); }
-        check(System.nanoTime() - start >= 4_000_000, "wait(5) early"); // the JVM rounds to its own clock
+        check(System.nanoTime() - start >= 4_000_000, "wait(5) early"); // rounded by the JVM
     }
 
     static void concurrent() throws Exception {

@@ -1,7 +1,7 @@
 // build: -fopenmp -lm
 // compiler@clang: clang
 // build@clang: -fopenmp -lm
-// OpenMP as libgomp and libomp do it: all schedules, nested and serial regions, critical, ordered,
+// OpenMP with libgomp and libomp: all schedules, nested and serial regions, critical, ordered,
 // single, barriers, tasks and taskloops with dependencies, exact reductions, locks, dynamic team
 // sizes, threadprivate data.
 #include "pthread_test.h"
@@ -138,7 +138,7 @@ static void tasks(void) {
             for (int i = 0; i < 100; i++) {
 #pragma omp task depend(inout : chain)
                 {
-                    EQ(chain, i); // one after another because of the dependence
+                    EQ(chain, i); // dependences serialize the tasks
                     chain = i + 1;
                 }
             }
@@ -180,7 +180,7 @@ static void locks(void) {
     omp_destroy_nest_lock(&nest);
 }
 
-// Sums of integers in doubles are exact in any order; max and min and logical ones too.
+// Integer sums in doubles are exact in any order, as are min, max and logical reductions.
 static void reductions(void) {
     for (int r = 0; r < t_share(600, threads); r++) {
         double sum = 0, lowest = 1e9, highest = -1e9;
@@ -201,7 +201,7 @@ static void reductions(void) {
               "%g %g %x %u %d", lowest, highest, bits, x, all);
     }
 }
-static void *other_master(void *arg) { // a pthread with a team of its own, beside main's
+static void *other_master(void *arg) { // a pthread with its own team, concurrent with main's
     int n = 0;
     for (int r = 0; r < 6; r++) {
 #pragma omp parallel num_threads(3) reduction(+ : n)

@@ -1,6 +1,6 @@
-# Python's processes beside threads: multiprocessing by fork and by spawn with pools, queues and
-# locks (process-shared semaphores), subprocess from several threads, os.fork in a thread, and a
-# signal handler that must run in main while main waits for a lock.
+# Processes of Python beside threads: multiprocessing by fork and by spawn with pools, queues and
+# locks (process-shared semaphores), subprocess from several threads, and os.fork in a thread. A
+# signal handler must run in the main thread while that waits for a lock.
 import multiprocessing
 import os
 import signal

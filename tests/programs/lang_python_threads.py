@@ -1,6 +1,6 @@
 # threading's Lock, RLock, Condition, Event, Semaphore, Barrier, Timer, local, queue; futures;
-# asyncio's executor. The GIL is a condition variable with a timeout, each lock a semaphore or a
-# futex: both are exercised by switching often.
+# asyncio's executor. The GIL is a condition variable with a timeout, and each lock is a semaphore
+# or a futex: frequent switches exercise both.
 import asyncio
 import concurrent.futures
 import os
@@ -121,7 +121,7 @@ def queues():
             t.start()
         for t in threads[:producers]:
             t.join()
-        # An ending mark must not overtake items in a priority queue: wait until they are taken.
+        # The end mark must not overtake items in a priority queue: wait until all were taken.
         deadline = time.monotonic() + 60
         while len(got) < producers * per and time.monotonic() < deadline:
             time.sleep(0.001)

@@ -1,6 +1,6 @@
-// Rust's std has futex locks of its own (no pthread underneath): Mutex, Condvar, RwLock, Once,
-// park, channels, Barrier, thread::scope, thread-locals, panics that unwind, sleeping; THREADS
-// threads.
+// Rust's std has futex locks of its own, not based on pthread. Tests Mutex, Condvar, RwLock, Once,
+// park, channels, Barrier, thread::scope, thread-locals, panics that unwind, and sleeping, with
+// THREADS threads.
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::sync::{mpsc, Arc, Barrier, Condvar, Mutex, Once, OnceLock, RwLock};
@@ -141,7 +141,7 @@ fn channels(n: usize) {
 }
 
 fn park(n: usize) {
-    // A token goes round: each thread unparks the next.
+    // A token travels around: each thread unparks the next.
     let rounds = share(2000, n);
     let handles: Arc<OnceLock<Vec<thread::Thread>>> = Arc::new(OnceLock::new());
     let token = Arc::new(AtomicUsize::new(usize::MAX));
@@ -165,7 +165,7 @@ fn park(n: usize) {
     joins.into_iter().for_each(|j| j.join().unwrap());
     assert_eq!(token.load(SeqCst), n * rounds);
     let start = Instant::now();
-    thread::park_timeout(Duration::from_millis(2)); // may end early by contract; must end
+    thread::park_timeout(Duration::from_millis(2)); // may return early, but must return
     thread::sleep(Duration::from_millis(3));
     assert!(start.elapsed() >= Duration::from_millis(3), "sleep ended early");
 }

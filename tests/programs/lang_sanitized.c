@@ -1,6 +1,6 @@
-// To be built with a sanitizer. Argument "leak": main loses memory, which LeakSanitizer finds at
-// the end by way of a process that shares the memory; "race": two threads write without a lock,
-// which ThreadSanitizer finds.
+// To be built with a sanitizer. Argument "leak": main leaks memory; LeakSanitizer finds it at exit
+// with a process that shares the memory. Argument "race": two threads write without a lock, as
+// ThreadSanitizer reports.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
-/* A process with known numbers of runnable threads, for as long as it is let live:
+/* A process with known numbers of runnable threads, until it is killed:
  *     busy N           N threads compute
- *     pulses N ON OFF  N threads compute for ON ms and sleep for OFF, all at once
+ *     pulses N ON OFF  N threads compute for ON ms and sleep for OFF ms, all in step
  *     sleep N          N threads sleep
- *     wakes N          N threads wake each other for 300 ms, one of them at a time, and then sleep
- *     churn            threads and processes come and go for 600 ms; then nothing
- *     exec             a thread that is not the first one becomes this program with `busy 1`
- *     spawn COUNT      as many processes, one after the other, each ends at once; then nothing */
+ *     wakes N          N threads wake each other for 300 ms, one at a time, and then sleep
+ *     churn            threads and processes start and exit for 600 ms; then nothing runs
+ *     exec             a thread other than the first executes this program with `busy 1`
+ *     spawn COUNT      COUNT processes, one after the other, exit at once; then nothing runs */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <semaphore.h>
@@ -38,7 +38,7 @@ static void *busy(void *unused) {
     return unused;
 }
 
-/* In step with the clock, so that all threads compute at once. */
+/* Follow the clock, so that all threads compute at the same time. */
 static void *pulses(void *unused) {
     double period = (on_ms + off_ms) / 1e3;
     for (;;) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// Mutexes and condition variables as programs use them, for whoever replaces them: threads that
-// hold several at once, trylock, locks and waits that time out, recursive mutexes, broadcasts,
-// cancelled waits.
+// Mutexes and condition variables as programs use them, to test libraries that replace them:
+// threads that hold several at once, trylock, locks and waits with timeouts, recursive mutexes,
+// broadcasts, cancelled waits.
 //
 //     mutexes THREADS ROUNDS
 #include <errno.h>
@@ -36,7 +36,7 @@ static struct timespec soon(long us) {
     return t;
 }
 
-// A barrier of a condition variable.
+// Wait at a barrier made of a condition variable.
 static void meet(void) {
     pthread_mutex_lock(&gate_lock);
     long mine = phase;
@@ -54,8 +54,7 @@ static void *work(void *argument) {
     for (long i = 0; i < rounds; i++) {
         random = random * 1103515245 + 12345;
         int a = (int)(random >> 16) % LOCKS, b = (int)(random >> 20) % LOCKS;
-        // In order, or else it is the program's own deadlock. Released in the order of locking as
-        // well as against it.
+        // Lock in order to avoid deadlock. Unlock in the same order as well as in reverse.
         int low = a < b ? a : b, high = a < b ? b : a;
         pthread_mutex_lock(&locks[low]);
         if (high != low) pthread_mutex_lock(&locks[high]);
@@ -88,7 +87,7 @@ static void *work(void *argument) {
 
 static void unlock(void *mutex) { pthread_mutex_unlock(mutex); }
 
-// Never woken: cancelled.
+// Wait for a signal that never comes, until cancelled.
 static pthread_cond_t never = PTHREAD_COND_INITIALIZER;
 static void *wait_for_ever(void *argument) {
     (void)argument;
@@ -115,7 +114,7 @@ int main(int argc, char **argv) {
     for (int i = 0; i < LOCKS; i++) sum += counts[i];
     CHECK(sum == entered + tried);
 
-    // Time-outs.
+    // Timeouts.
     struct timespec until = soon(2000);
     pthread_mutex_lock(&locks[0]);
     CHECK(pthread_cond_timedwait(&never, &locks[0], &until) == ETIMEDOUT);
@@ -126,11 +125,11 @@ int main(int argc, char **argv) {
     CHECK(pthread_mutex_timedlock(&locks[0], &until) == 0);
     pthread_mutex_unlock(&locks[0]);
 
-    // Who is cancelled has the mutex when its handlers run.
+    // A cancelled waiter holds the mutex when its handlers run.
     arrived = 0;
     CHECK(pthread_create(&other, NULL, wait_for_ever, NULL) == 0);
     while (!__atomic_load_n(&arrived, __ATOMIC_ACQUIRE));
-    pthread_mutex_lock(&locks[0]); // it waits by now
+    pthread_mutex_lock(&locks[0]); // the thread waits now
     pthread_cancel(other);
     pthread_mutex_unlock(&locks[0]);
     void *result;

@@ -1,8 +1,8 @@
 // build: -fopenmp
 // compiler@clang: clang
 // build@clang: -fopenmp
-// omp_ceiling CEILING: run with teams of CEILING threads, whatever the program asks for. Loops
-// compute the same with any active count.
+// omp_ceiling CEILING: run it with teams of CEILING threads, whatever the program requests. Loops
+// must compute the same with any active count.
 #include "omp_work.h"
 #include "pthread_test.h"
 #include <omp.h>
@@ -10,7 +10,7 @@
 enum { N = 400 };
 static int ceiling;
 
-// clang replaces a call that it sees behind omp_set_num_threads by that number.
+// Call by pointer: clang replaces a visible call after omp_set_num_threads by that number.
 static int max_threads(void) {
     static int (*volatile call)(void) = omp_get_max_threads;
     return call();
@@ -46,7 +46,7 @@ static void loops(void) {
 }
 
 int main(int argc, char **argv) {
-    omp_set_num_threads(2); // before any system call of main's
+    omp_set_num_threads(2); // before any system call of the main thread
     t_watchdog();
     CHECK(argc == 2);
     ceiling = atoi(argv[1]);

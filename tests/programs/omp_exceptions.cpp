@@ -1,9 +1,9 @@
 // build: -fopenmp
 // compiler@clang: clang++
 // build@clang: -fopenmp
-// Exceptions inside the iterations of loops whose chunks are handed out: thrown some functions deep
-// and caught in the iteration, kept for after the region, thrown again, through regions and tasks
-// inside of an iteration. What was built on the way is taken down.
+// Exceptions in iterations of dynamically scheduled loops: thrown some calls deep and caught in the
+// iteration, kept until after the region, rethrown, and thrown through regions and tasks inside of
+// an iteration. Objects on the way must be destroyed.
 #include "omp_work.h"
 #include "pthread_test.h"
 #include <exception>
@@ -14,7 +14,7 @@
 #include <vector>
 
 static int threads;
-static int alive; // objects
+static int alive; // number of objects
 enum { N = 1000 };
 
 struct Guard {
@@ -58,7 +58,7 @@ static long caught(int i) {
         EQ(alive, 0); \
     } while (0)
 
-// The first of several, by its iteration: caught where the region ends.
+// Keep exceptions, and rethrow that of the lowest iteration after the region.
 static void kept() {
     std::vector<std::exception_ptr> kept(N);
 #pragma omp parallel for schedule(dynamic)
@@ -118,7 +118,7 @@ static void inside_of_others() {
     EQ(alive, 0);
 }
 
-// While an exception is under way, destructors run loops of their own.
+// Destructors run loops of their own during unwinding.
 struct Loops {
     long *sum;
     ~Loops() {

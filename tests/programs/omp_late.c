@@ -1,7 +1,7 @@
 // build: -ldl
-// omp_late [-s|-g LIBRARY]...: libraries that bring an OpenMP runtime along are loaded while
-// threads run, and their loops are run by several threads, and all at once. -s: loaded so that its
-// names are seen by nobody else; -g: by all.
+// omp_late [-s|-g LIBRARY]...: load libraries with an OpenMP runtime while threads run. Several
+// threads run their loops, one library after the other and all at once. -s: load with local
+// symbols; -g: with global ones.
 #include "dlopen_test.h"
 #include "pthread_test.h"
 #include <dlfcn.h>
@@ -12,7 +12,7 @@ static loops_function *loops[MOST];
 static int count, threads;
 static volatile int stop;
 
-static void *beside(void *arg) { // other threads, before and while libraries come
+static void *beside(void *arg) { // threads that run before and during the loading
     static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     static volatile long guarded;
     while (!stop) {
@@ -49,7 +49,7 @@ int main(int argc, char **argv) {
     t_run(count * 2, team);
     stop = 1;
     for (int i = 0; i < 4; i++) t_join(t[i]);
-    // The copies of the runtime, by their files' names.
+    // Count the copies of the OpenMP runtime by their file names.
     FILE *maps = fopen("/proc/self/maps", "r");
     char line[4096];
     int copies = 0;

@@ -1,7 +1,7 @@
 // build: -shared -fPIC -fopenmp
 // compiler@clang: clang
 // build@clang: -shared -fPIC -fopenmp
-// The library of omp_late: loops of an OpenMP runtime that comes with it.
+// The library of omp_late: loops of the OpenMP runtime that it is linked to.
 #include "omp_work.h"
 #include <omp.h>
 

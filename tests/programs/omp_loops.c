@@ -1,15 +1,15 @@
 // build: -fopenmp
 // compiler@clang: clang
 // build@clang: -fopenmp
-// Loops whose chunks are handed out: every schedule, type, stride and edge; with reductions,
-// orders, nested and cancelled regions, tasks, sequences without barriers, short ones. Each
-// iteration is run exactly once. With an argument the CPUs change all the time.
+// Dynamically scheduled loops: every schedule, type, stride and edge, with reductions, ordered,
+// nested and cancelled regions, tasks, sequences without barriers, and short loops. Each iteration
+// must run exactly once. With an argument the CPUs change all the time.
 #include "cpus_change.h"
 #include <limits.h>
 #include <omp.h>
 
-// How far from the ends of a type loops stay, in steps: GCC's go up to the last value, LLVM's
-// library loses loops whose chunks end behind it.
+// Distance in steps that loops keep from the limits of a type. GCC's go up to the last value;
+// LLVM's library loses loops whose chunks end beyond it.
 #ifdef __clang__
 enum { AWAY = 2000 };
 #else
@@ -19,7 +19,7 @@ enum { MOST = 4000 };
 static int threads;
 static unsigned char hit[MOST];
 
-// So that loops last long enough for threads to be made to wait.
+// Make loops last long enough for threads to be suspended.
 static void work(long i) {
     static _Thread_local volatile unsigned sink __attribute__((unused));
     unsigned n = i % 61 ? 300 : 60000;
@@ -33,7 +33,7 @@ static void once(long n) {
 }
 
 #define PRAGMA(...) _Pragma(#__VA_ARGS__)
-// SIGN, WHILE: + and <, or - and >.
+// SIGN and WHILE: + and <, or - and >.
 #define LOOP(NAME, TYPE, SIGN, WHILE, ...) \
     static void NAME(TYPE lo, TYPE step, long n) { \
         TYPE end = (TYPE)(lo SIGN(TYPE)((TYPE)n * step)); \
@@ -131,7 +131,7 @@ static void nested(void) {
     omp_set_max_active_levels(1);
 }
 
-// Only if OMP_CANCELLATION is set.
+// Cancels only if OMP_CANCELLATION is set.
 static void cancelled(void) {
     for (int r = 0; r < 20; r++) {
         int found = -1, run = 0;
@@ -151,7 +151,7 @@ static void cancelled(void) {
         CHECK(run >= 1 && (run <= 3000), "%d", run);
         if (!omp_get_cancellation()) EQ(run, 3000);
     }
-    // And what follows is not disturbed.
+    // Later loops must not be affected.
     all_dynamic_int(0, 1, 500);
 }
 
@@ -175,7 +175,7 @@ static void tasks(void) {
     EQ(done, 600);
 }
 
-// A fast thread is loops ahead of the others.
+// Loops without barriers: a fast thread is several loops ahead of the others.
 static void sequences(void) {
     enum { LOOPS = 40, N = 60 };
     static int count[LOOPS][N];
@@ -224,7 +224,7 @@ static void sequences(void) {
     EQ(critical, LOOPS / 4 * N);
 }
 
-// Iterations that cannot end before others run: whoever waits for its turn is let go.
+// Iterations that cannot end before others run: threads that wait for a turn must be let in.
 static void dependent(void) {
     atomic_int here = 0;
     int n = threads < 8 ? threads : 8;
@@ -260,7 +260,7 @@ static void forks(void) {
     EQ(children, 6);
 }
 
-static void *other_team(void *arg) { // beside main's
+static void *other_team(void *arg) { // a second team, concurrent with main's
     static atomic_long total;
     for (int r = 0; r < 10; r++) {
         long sum = 0;
@@ -298,7 +298,7 @@ int main(int argc, char **argv) {
     omp_set_dynamic(0);
     omp_set_num_threads(threads);
     SYS(sched_getaffinity(0, sizeof all, &all));
-    omp_get_num_procs(); // libomp notes the CPUs that there are now, and gives them to each thread
+    omp_get_num_procs(); // libomp stores the current CPUs, and binds each thread to them
     pid_t changer = argc > 1 ? c_beside(change) : 0;
     static const omp_sched_t kinds[] = {omp_sched_static, omp_sched_dynamic, omp_sched_guided,
                                         omp_sched_auto};

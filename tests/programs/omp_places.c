@@ -1,8 +1,8 @@
 // build: -fopenmp
 // compiler@clang: clang
 // build@clang: -fopenmp
-// Threads that OpenMP has bound to places, each a CPU (OMP_PROC_BIND, OMP_PLACES): they see it, as
-// do children; teams of any size meet at barriers.
+// Threads that OpenMP has bound to places of one CPU each (OMP_PROC_BIND, OMP_PLACES). The threads
+// and their children must see that; teams of any size meet at barriers.
 #include "pthread_test.h"
 #include <omp.h>
 
@@ -23,7 +23,7 @@ static void team(int threads, int rounds) {
 #pragma omp barrier
         }
     }
-    EQ(places, threads); // one each
+    EQ(places, threads); // one for each
     EQ(sum, threads * rounds);
 }
 

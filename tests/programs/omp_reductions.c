@@ -1,6 +1,5 @@
 // build: -fopenmp
-// Loops whose iterations come one after the other, with a reduction that tasks take part in:
-// libgomp's functions that begin them have eight arguments.
+// Ordered loops with a task reduction: libgomp's functions that begin them have eight arguments.
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,15 +1,15 @@
 // build: -fopenmp -lm
 // compiler@clang: clang
 // build@clang: -fopenmp -lm
-// Prints what many kinds of OpenMP loops compute: schedules, reductions, orders, nested regions,
-// cancellation, tasks inside loops. A result depends on each iteration that is run, and on how
-// often, but on no thread and no time: the output is to be the same wherever it runs.
+// Prints the results of many kinds of OpenMP loops: schedules, reductions, ordered and nested
+// regions, cancellation, tasks inside loops. A result depends on how often each iteration was run,
+// but not on threads or time: the output must be the same everywhere.
 #include "omp_work.h"
 #include "pthread_test.h"
 #include <math.h>
 #include <omp.h>
 
-// LLVM 14's own loses the last iteration of a loop of schedule dynamic.
+// LLVM 14's runtime loses the last iteration of a loop with schedule dynamic.
 #ifdef __clang__
 #define LAST guided
 #else
@@ -20,7 +20,7 @@ enum { N = 600 };
 static int threads;
 static uint64_t out[N * 4];
 
-// Of the array's first n, which are cleared.
+// Print a hash of the first n elements of the array, and clear it.
 static void print(const char *what, int n) {
     uint64_t hash = 14695981039346656037u;
     for (int i = 0; i < n; i++) hash = (hash ^ out[i]) * 1099511628211u;
@@ -28,7 +28,7 @@ static void print(const char *what, int n) {
     memset(out, 0, sizeof out);
 }
 
-// An iteration that is run twice, or not at all, shows.
+// Run iteration i and record it, so that repeated and missing iterations change the result.
 static void did(long i) {
     work(i);
     uint64_t x = (uint64_t)i * 0x9e3779b97f4a7c15u;
@@ -122,7 +122,7 @@ static void reductions(void) {
            bits, differ, all, any, every, scale, w.value, w.at, last);
     for (int i = 0; i < 7; i++) printf(" %ld", array[i]);
     printf("\n");
-    // The team outlives the loop, and the loops have no barriers.
+    // The team outlives the loops, which have no barriers.
     long a = 0, b = 0, c = 0;
 #pragma omp parallel reduction(+ : a)
     {
@@ -163,7 +163,7 @@ static void orders(void) {
         omp_set_schedule(k ? omp_sched_guided : omp_sched_dynamic, 3);
         ORDERED(schedule(runtime));
     }
-    // Each depends on the one above and the one on the left.
+    // Each element depends on the one above and the one to the left.
     enum { SIDE = 20 };
     static uint64_t grid[SIDE][SIDE];
     memset(grid, 0, sizeof grid);
@@ -212,7 +212,7 @@ static void nested(void) {
     print("nested serial", N);
 }
 
-// Only if OMP_CANCELLATION is set; what comes out is the same without.
+// Cancels only if OMP_CANCELLATION is set; the result is the same otherwise.
 static void cancelled(void) {
     for (int r = 0; r < 10; r++) {
         int found = -1;
@@ -333,7 +333,7 @@ static void tasks(void) {
 #pragma omp parallel for schedule(dynamic)
     for (int i = 0; i < 24; i++) out[i] = (uint64_t)fibonacci(10 + i % 3);
     print("recursion", 24);
-    // Loops and tasks side by side: who waits in the loop runs no tasks.
+    // Loops beside tasks: threads that wait in the loop run no tasks.
     long sum = 0;
 #pragma omp parallel
     {
@@ -376,7 +376,7 @@ static void synchronisation(void) {
 #pragma omp for schedule(dynamic)
         for (int i = 0; i < 75; i++) did(r * 75 + i);
 #pragma omp for schedule(guided)
-        // of another thread, behind the barrier
+        // written by another thread, before the barrier
         for (int i = 0; i < 75; i++) out[N + r * 75 + i] = out[r * 75 + (i + 1) % 75];
         sizes += omp_get_num_threads() == threads;
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-// omp_targets COMMAND...: runs it with a manager of its own (runtime/abi.h, struct lissom_program)
-// that gives each program that connects another target every millisecond: 1 to CPUs + 2 for a
-// while, and now and then nonsense. Ends as COMMAND does. Under lissom, it fails if no program's
-// number of slots has followed, unless COMMAND was short.
+// omp_targets COMMAND...: run COMMAND with a manager (runtime/abi.h, struct lissom_program) that
+// gives each connected program another target every millisecond: 1 to CPUs + 2 for a while, and
+// sometimes nonsense. Exits as COMMAND does. Under lissom, it fails if no program's number of slots
+// has changed, unless COMMAND was short.
 #include "pthread_test.h"
 #include "../../runtime/abi.h"
 #include <fcntl.h>
@@ -20,8 +20,8 @@ static struct connection {
     uint64_t heartbeat; // last seen
 } connection[MOST];
 static int connections, in_all;
-static long changes, writes, looks; // of slots, of targets, by programs
-static uint32_t limit;              // that the last of them to look said it had
+static long changes, writes, looks; // changes of slots, targets written, heartbeats seen
+static uint32_t limit;              // reported by the program with the latest heartbeat
 static uint64_t seed;
 
 static int listening(const char *path) {
@@ -35,7 +35,7 @@ static int listening(const char *path) {
     return s;
 }
 
-// As src/manager/server.rs does it.
+// Create and send a page, as src/manager/server.rs does.
 static struct lissom_program *hand_over(int socket) {
     int fd = memfd_create("lissom-program", MFD_ALLOW_SEALING | MFD_CLOEXEC);
     SYS(fd);
@@ -85,9 +85,9 @@ static uint64_t target(int cpus) {
     uint64_t now = (uint64_t)t_now(CLOCK_MONOTONIC) / 1000000,
              threads = 1 + t_rand(&seed) % (unsigned)(cpus + 2);
     switch (t_rand(&seed) % 64) {
-    case 0: return (now - t_rand(&seed) % 1000) << 16 | threads;   // over
-    case 1: return (now + 100000 + t_rand(&seed)) << 16 | threads; // too far away
-    case 2: return (now + 100) << 16;                              // of none
+    case 0: return (now - t_rand(&seed) % 1000) << 16 | threads;   // expired
+    case 1: return (now + 100000 + t_rand(&seed)) << 16 | threads; // expires too late
+    case 2: return (now + 100) << 16;                              // 0 threads
     case 3: return (now + 100) << 16 | 0xffff;
     case 4: return threads;
     case 5: return (uint64_t)t_rand(&seed) << 33 ^ (uint64_t)t_rand(&seed) << 16 ^ t_rand(&seed);
@@ -125,7 +125,7 @@ int main(int argc, char **argv) {
     t_watchdog();
     seed = t_seed();
     int cpus = cpus_of_all(), status;
-    // Not in the current folder, whose path may be too long for a socket.
+    // Not in the current folder: its path may be too long for a socket.
     char folder[] = "/tmp/lissom-omp-XXXXXX", path[64];
     CHECK(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/socket", folder);

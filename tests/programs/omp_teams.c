@@ -1,8 +1,8 @@
 // build: -fopenmp
 // compiler@clang: clang
 // build@clang: -fopenmp
-// omp_teams [MOST]: the teams of all kinds of parallel regions are as large as asked for, or as
-// MOST if that is less; what is computed is the same.
+// omp_teams [MOST]: the teams of all kinds of parallel regions have the requested size, or MOST if
+// that is smaller. Results must be the same.
 #include "omp_work.h"
 #include "pthread_test.h"
 #include <omp.h>
@@ -12,7 +12,8 @@ static int most = 1024, threads;
 
 static int least(int a, int b) { return a < b ? a : b; }
 
-// In a team: each thread has been there once, and there are no others.
+// Called by each thread of a team. The team must have the expected size, and each thread is
+// counted.
 static void here(int asked, int *seen) {
     EQ(omp_get_num_threads(), least(asked, most));
 #pragma omp atomic
@@ -100,7 +101,7 @@ static void regions(void) {
     REGION(threads, num_threads(asked));
     REGION(2, num_threads(asked));
     REGION(1, num_threads(asked));
-#ifdef __clang__ // LLVM 14's would ask for 7 in the next region
+#ifdef __clang__ // LLVM 14 would apply the 7 to the next region
     REGION(1, if (asked == 0));
 #else
     REGION(1, if (asked == 0) num_threads(7));
@@ -121,7 +122,7 @@ static void regions(void) {
     EQ(omp_get_max_threads(), threads);
 }
 
-static void *another(void *arg) { // with a default of its own
+static void *another(void *arg) { // a thread with its own default
     omp_set_num_threads(3);
     for (int r = 0; r < 20; r++) {
         REGION(3);

@@ -1,6 +1,6 @@
-// What the iterations of loops do: so much that loops last long enough for threads to be made to
-// wait, and some of them much more than others. It cannot be left out, and takes as long by any
-// compiler.
+// Do the work of a loop's iteration. Loops last long enough for threads to be suspended, and some
+// iterations take much longer than others. Compilers cannot omit the work, and it takes the same
+// time with each.
 #ifndef OMP_WORK_H
 #define OMP_WORK_H
 static inline void work(long i) {

@@ -1,6 +1,6 @@
-// Loops in which threads wait, again and again with pauses in which nobody does, so that code is
-// changed and put back while others execute it. No page of code is left writable by that: not here,
-// and not in children of fork, which may come at any moment.
+// Loops in which threads wait, with pauses in which no thread does, so that code is patched and
+// restored while others execute it. No page of code may stay writable, neither here nor in children
+// of fork, which may be created at any time.
 #include "pthread_test.h"
 #include <stdatomic.h>
 
@@ -9,7 +9,7 @@ static atomic_uint turn[LOOPS] __attribute__((aligned(64)));
 static atomic_int round_now, stop;
 static int threads;
 
-// A function for each, a page apart from the next: each has a site of its own.
+// Define a waiting function. Each is on a page of its own and has a site of its own.
 #define WAIT(n) \
     __attribute__((noinline, aligned(4096))) static void wait_##n(unsigned me, unsigned of) { \
         while (atomic_load_explicit(&turn[n], memory_order_acquire) % of != me && \
@@ -35,7 +35,7 @@ static void *work(void *arg) {
     return NULL;
 }
 
-// Post: how many mappings are writable and executable; natively none.
+// Return the number of mappings that are writable and executable; 0 natively.
 static int open_pages(void) {
     static char text[1 << 20];
     FILE *maps = fopen("/proc/self/maps", "re");

@@ -1,8 +1,9 @@
-// Runs a command where memory may not be made executable, or may not be writable and executable:
-// patch_refused HOW COMMAND...
-//   mdwe     PR_SET_MDWE: what was not executable does not become so
-//   exec as systemd's MemoryDenyWriteExecute= without it: a filter refuses mprotect with PROT_EXEC
-//   write a filter refuses mprotect with PROT_WRITE and PROT_EXEC
+// patch_refused HOW COMMAND...: run COMMAND where memory cannot be made executable, or not writable
+// and executable.
+//   mdwe     PR_SET_MDWE: memory that was not executable cannot become so
+//   exec     a filter refuses mprotect with PROT_EXEC (systemd's MemoryDenyWriteExecute= without
+//   it)
+//   write    a filter refuses mprotect with PROT_WRITE and PROT_EXEC
 #include "pthread_test.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,6 +1,6 @@
-// CPU affinity is the program's: whatever is done to place its threads must not show in
-// sched_getaffinity, nor be inherited by threads and processes that it makes, nor undo what it sets
-// itself.
+// The program sets CPU affinity. If the runtime places threads on CPUs, sched_getaffinity must not
+// show it, and new threads and processes must not inherit it. It must not undo what the program
+// sets.
 #include "pthread_test.h"
 #include <spawn.h>
 
@@ -23,7 +23,7 @@ static void *fresh(void *arg) {
     expect_set(arg, "new thread");
     return arg;
 }
-// What the kernel says of a child, not what its libc says: `Cpus_allowed_list` of its status.
+// Count the CPUs of a child as the kernel sees them: `Cpus_allowed_list` of its status.
 static int count_list(const char *s) {
     int n = 0;
     while (*s && *s != '\n') {
@@ -86,7 +86,7 @@ static void *worker(void *arg) {
             children(&all);
         }
     }
-    if (me == 1) { // from now on it has its own
+    if (me == 1) { // it has a mask of its own from now on
         SYS(sched_setaffinity(0, sizeof one, &one));
         OK(pthread_join(t_spawn(fresh, &one), NULL));
         children(&one);
@@ -113,10 +113,10 @@ static void *waits(void *arg) {
     expect_set(&one, "set by another thread");
     return arg;
 }
-// Threads that have a mask from their attributes, or by another thread, take turns with others that
-// have none.
+// Threads with a mask from their attributes, or set by another thread, take turns with threads
+// without one.
 static int cpu_of_one;
-static int masked; // whether another thread has set the mask of the one that is told of this
+static int masked; // whether another thread has set the mask of the thread that gets &masked
 static void expect_cpu(const char *who) {
     unsigned cpu;
     SYS(syscall(SYS_getcpu, &cpu, NULL, NULL));

@@ -1,6 +1,6 @@
-// When all other threads have ended, the process has one kernel thread again: who waits for that,
-// as before a fork or before it confines itself, does not wait for ever. Several times, with
-// threads that compute and wait on each other in between.
+// When all other threads have ended, the process has a single kernel thread again. Code that waits
+// for that, as before a fork or before confining the process, must not wait forever. Repeated
+// several times; in between, threads compute and wait for each other.
 #include "pthread_test.h"
 #include <dirent.h>
 
@@ -27,7 +27,7 @@ int main(void) {
     OK(pthread_barrier_init(&barrier, NULL, (unsigned)threads));
     for (int i = 0; i < 5; i++) {
         t_run(threads, work);
-        if (i == 2) { // a wait with a time limit, alone
+        if (i == 2) { // a timed wait, alone
             pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
             pthread_cond_t c = PTHREAD_COND_INITIALIZER;
             struct timespec until = t_after_ms(CLOCK_REALTIME, 100);

@@ -1,7 +1,7 @@
-// Attributes of a kernel thread are only of the thread that has set them, and of its children:
-// timer slack, parent-death signal, no_new_privs, securebits, own working directory and umask,
-// scheduling class, I/O priority, gs base, protection keys, CPU time, robust list, performance
-// counter, session keyring, ports, Landlock domain. What the machine lacks is left out.
+// Attributes of a kernel thread belong to the thread that has set them, and to its children: timer
+// slack, parent-death signal, no_new_privs, securebits, own working directory and umask, scheduling
+// class, I/O priority, gs base, protection keys, CPU time, robust list, performance counter,
+// session keyring, ports, Landlock domain. Attributes that the machine lacks are left out.
 #include "pthread_test.h"
 #include <asm/prctl.h>
 #include <fcntl.h>
@@ -18,8 +18,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-// Odd threads set some of those up to LANDLOCK, for which a thread needs its own kernel thread.
-// COUNTER and TIMES are no values: reading them checks them.
+// Threads with an odd number set some kinds before OWN_KINDS; a thread that does needs its own
+// kernel thread. COUNTER and TIMES have no values: reading them checks them.
 enum { FOLDER, PORTS, IO_PRIORITY, POLICY, COUNTER, KEYRING, KEEPCAPS };
 enum { SECUREBITS = KEEPCAPS + 1, LANDLOCK, OWN_KINDS };
 enum { DEATH = OWN_KINDS, NO_PRIVILEGES, GS, SLACK, SETTABLE };
@@ -33,13 +33,13 @@ enum { HWCAP2_HAS_FSGSBASE = 2, FORKS = 3 };
 static pthread_barrier_t barrier;
 static int threads, rounds, key;
 static bool fast_gs;
-static char *page; // with the key
+static char *page; // protected by the key
 static char folder[64], file[96];
 static long of_process[KINDS];
 
 static __thread int me, counter = -1;
 static __thread long want[KINDS], rights;
-static __thread uint64_t words[4]; // gs base is one of them
+static __thread uint64_t words[4]; // gs base points to one of them
 static __thread int64_t counted, cpu_time, usage;
 
 static void compute(int n) {
@@ -71,7 +71,7 @@ static long get(int kind) {
     char path[PATH_MAX];
     switch (kind) {
     case FOLDER: CHECK(getcwd(path, sizeof path), "getcwd"); return !strcmp(path, folder);
-    case PORTS: // a fault where they are not allowed. 0x80 is that of diagnostics
+    case PORTS: // faults without permission; 0x80 is the diagnostics port
         if (want[PORTS]) inb(0x80);
         return want[PORTS];
     case IO_PRIORITY: return syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0);
@@ -85,7 +85,7 @@ static long get(int kind) {
     case NO_PRIVILEGES: return prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0);
     case GS: EQ(t_raw(SYS_arch_prctl, ARCH_GET_GS, (long)&value, 0, 0, 0), 0); return value;
     case SLACK: return prctl(PR_GET_TIMERSLACK);
-    case UMASK: return umask((mode_t)want[UMASK]); // no change where it is right
+    case UMASK: return umask((mode_t)want[UMASK]); // no change if it is right
     case ROBUST: SYS(syscall(SYS_get_robust_list, 0, &value, &size)); return value;
     case TIMES: look_times(); return 0;
     case KEY_WRITE: return t_raw(SYS_clock_gettime, CLOCK_REALTIME, (long)page, 0, 0, 0);
@@ -110,7 +110,7 @@ static bool open_counter(void) {
     counter = (int)syscall(SYS_perf_event_open, &attr, 0, -1, -1, PERF_FLAG_FD_CLOEXEC);
     return counter >= 0;
 }
-static bool restrict_oneself(void) { // from opening anything for writing
+static bool restrict_oneself(void) { // forbid this thread to open files for writing
     struct landlock_ruleset_attr attr = {.handled_access_fs = LANDLOCK_ACCESS_FS_WRITE_FILE};
     int rules = (int)syscall(SYS_landlock_create_ruleset, &attr, sizeof attr, 0);
     if (rules < 0) return false;
@@ -119,7 +119,8 @@ static bool restrict_oneself(void) { // from opening anything for writing
     SYS(syscall(SYS_landlock_restrict_self, rules, 0));
     return close(rules) == 0;
 }
-// False where the machine has no such thing, or does not allow it. Else `want` says what it gives.
+// Set an attribute, and `want` to the value to be read. Returns false if the machine lacks the
+// attribute or does not permit it.
 static bool set(int kind, long value) {
     switch (kind) {
     case FOLDER:
@@ -158,14 +159,14 @@ static long to_set(int kind) {
 static bool wants(int kind) {
     int groups = threads / 2 < OWN_KINDS ? threads / 2 : OWN_KINDS;
     if (kind == DEATH) return me % 3 == 0;
-    if (kind == NO_PRIVILEGES) return me == 0; // and one other, for Landlock
+    if (kind == NO_PRIVILEGES) return me == 0; // and one more, for Landlock
     if (kind == GS) return me % 3 != 1;
     if (kind == SLACK) return true;
     if (kind == LANDLOCK && me / 2 >= groups) return false;
     return me % 2 && me / 2 % groups == kind % groups;
 }
 
-// Without a system call, so that the thread stays where it is.
+// Make no system call, so that the thread keeps its carrier.
 static void look_registers(void) {
     long base = want[GS];
     if (fast_gs) __asm__ volatile("rdgsbase %0" : "=r"(base));
@@ -177,8 +178,9 @@ static void look_registers(void) {
     }
     if (key > 0) EQ(pkey_get(key), rights);
 }
-// Each check is the first at times: it may take the thread home, and the next ones find it there.
-// A thread that goes home after most waits is soon carried no more: hence `all` only now and then.
+// Start with a different check each time: a check may migrate the thread home, and later ones find
+// it there. A thread that migrates home after most waits soon stays there. So make `all` checks
+// only sometimes.
 static void look(int first, bool all) {
     look_registers();
     for (int i = 0; i < KINDS; i++) {
@@ -208,7 +210,7 @@ static void *work(void *arg) {
     memcpy(want, of_process, sizeof want);
     want[DEATH] = 0; // never inherited
     want[ROBUST] = get(ROBUST);
-    for (int i = 0; i < 50; i++) sched_yield(); // it may be carried by now
+    for (int i = 0; i < 50; i++) sched_yield(); // it may run on another carrier by now
     pthread_barrier_wait(&barrier);
     for (int kind = 0; kind < SETTABLE; kind++) {
         long value = to_set(kind);
@@ -216,11 +218,11 @@ static void *work(void *arg) {
     }
     for (int i = 0; i < rounds; i++) {
         words[i % 4] = (uint64_t)me << 32 | (uint64_t)i;
-        if (fast_gs && me % 3 == 2) // the others once, by arch_prctl
+        if (fast_gs && me % 3 == 2) // the others set it once, by arch_prctl
             __asm__ volatile("wrgsbase %0" : : "r"(want[GS] = (long)&words[i % 4]));
         rights = (me + i) % 4;
         if (key > 0) OK(pkey_set(key, (unsigned)rights));
-        want[KEY_WRITE] = rights ? -EFAULT : 0; // the kernel keeps to it
+        want[KEY_WRITE] = rights ? -EFAULT : 0; // the kernel obeys the key, too
         want[KEY_READ] = rights & PKEY_DISABLE_ACCESS ? -EFAULT : -ENOENT;
         if ((me + i) % 3 == 1) sched_yield();
         if ((me * 7 + i) % 4 == 2) compute(5000);

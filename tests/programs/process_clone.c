@@ -1,5 +1,5 @@
-// Processes that share the memory with the one that makes them: without thread-local storage of
-// their own, with the same signal handlers, and while other threads wait for each other.
+// Child processes that share memory with their parent: without thread-local storage of their own,
+// with the same signal handlers, and while other threads wait for each other.
 #include "pthread_test.h"
 #include <signal.h>
 #include <stdatomic.h>
@@ -22,7 +22,7 @@ static void *meet(void *arg) {
     } while (!ends);
     return arg;
 }
-// No errno, no locks: it has its parent's thread-local storage.
+// Use no errno and no locks: the child has its parent's thread-local storage.
 static int child(void *arg) {
     int *fd = arg;
     char c = 'x';

@@ -1,7 +1,7 @@
 // build: -ldl
-// Needs process_dlopen_lib, built beforehand; its path is the first argument (default: beside this
-// program). dlopen of a library with threads and futex instructions of its own, while others run;
-// many times, with dlclose.
+// dlopen of a library with threads and futex instructions of its own, while others run; many times,
+// with dlclose. Needs process_dlopen_lib, built beforehand. Its path is the first argument
+// (default: beside this program).
 #include "dlopen_test.h"
 #include "pthread_futex.h"
 #include <sys/prctl.h>
@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
     OK(pthread_barrier_init(&barrier, NULL, 4));
     pthread_t t[4];
     for (int i = 0; i < 4; i++) t[i] = t_spawn(busy, NULL);
-    // from now on no memory becomes executable
+    // no memory becomes executable from now on
     if (getenv("FORBID")) SYS(prctl(65 /* PR_SET_MDWE */, 1, 0, 0, 0));
     for (int i = 0; i < 6; i++) {
         PHASE("dlopen");

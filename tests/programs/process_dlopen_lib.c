@@ -1,6 +1,6 @@
 // build: -shared -fPIC
-// The library of process_dlopen: its constructor makes threads, and it has futex instructions of
-// its own.
+// The library of process_dlopen. Its constructor creates threads; it has futex instructions of its
+// own.
 #include "pthread_futex.h"
 
 static uint32_t word, arrived;
@@ -20,7 +20,7 @@ static void *lib_thread(void *arg) {
     }
     return NULL;
 }
-// The patch must be there before this runs: these waits are the first code of the object.
+// The library must be patched before this runs: these waits are its first code.
 static void __attribute__((constructor)) begin(void) {
     for (int i = 0; i < 3; i++) threads[i] = t_spawn(lib_thread, (void *)(intptr_t)i);
     while (__atomic_load_n(&arrived, __ATOMIC_SEQ_CST) < 3) sched_yield();
@@ -31,8 +31,7 @@ static void __attribute__((destructor)) end(void) {
     futex_inline(&word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
     for (int i = 0; i < 3; i++) t_join(threads[i]);
 }
-// Waits with the library's own instruction for a word that the program wakes, and the other way
-// round.
+// Wait with the library's own instruction for a word that the program wakes.
 long lib_wait(uint32_t *w, uint32_t value, int how) {
     long r;
     while ((r = futex(how, w, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0)) == -EINTR) {}

@@ -1,6 +1,6 @@
-// Waits for events in which some are there already, and in which none are: edge-triggered and
-// one-shot ones are told once and not lost, errors are the kernel's, timeouts are not early. More
-// threads than CPUs wait, and all go on.
+// Waits for events, some of which are pending and some not. Edge-triggered and one-shot events are
+// reported once and not lost, errors are the kernel's, timeouts are not early. More threads than
+// CPUs wait, and all make progress.
 #include "pthread_test.h"
 #include <poll.h>
 #include <sys/epoll.h>
@@ -20,7 +20,7 @@ static void *ring(void *arg) {
         EQ(n, 1);
         EQ(got[0].data.u32, 7);
         EQ(got[0].events, EPOLLIN);
-        if (how) EQ(epoll_wait(ep, got, 4, 0), 0); // told once
+        if (how) EQ(epoll_wait(ep, got, 4, 0), 0); // reported once
         uint64_t v, one = 1;
         EQ(read(fds[me], &v, 8), 8);
         if (how == EPOLLONESHOT) SYS(epoll_ctl(ep, EPOLL_CTL_MOD, fds[me], &ev));
@@ -63,7 +63,7 @@ int main(void) {
     rounds = t_share(20000, threads);
     for (int i = 0; i < threads; i++) SYS(fds[i] = eventfd(0, 0));
     uint64_t one = 1;
-    EQ(write(fds[0], &one, 8), 8); // one token: two that meet would become one
+    EQ(write(fds[0], &one, 8), 8); // one token: two that meet would merge
     PHASE("ring");
     t_run(threads, ring);
     PHASE("edges");

@@ -1,6 +1,6 @@
-// exec in a program with blocked and computing threads, from main and from another thread: the
-// others vanish, the pid stays, the new program has one thread, the pipe and the signal mask it
-// inherited. Runs itself as the new program.
+// exec in a program with blocked and computing threads, from main and from another thread. The
+// other threads disappear; the pid stays. The new program has one thread and inherits the pipe and
+// the signal mask. Runs itself as the new program.
 #include "pthread_test.h"
 #include <dirent.h>
 #include <signal.h>

@@ -1,7 +1,7 @@
-// A program of many threads executes itself again, from one of them, while the others compute and
-// wait. It has a handler for SIGURG, so the runtime preempts it by signal 64, which ends who has no
-// handler for it: as the new program, which gets what is pending. Every other time the thread
-// blocks 64, and the new program unblocks it.
+// A program of many threads executes itself again from one of them, while the others compute and
+// wait. It has a handler for SIGURG, so the runtime preempts it by signal 64. A pending signal 64
+// would kill the new program, which has no handler for it. Every other time the thread blocks 64,
+// and the new program unblocks it.
 #include "pthread_test.h"
 
 static char **arguments;
@@ -55,7 +55,7 @@ int main(int argc, char **argv) {
     OK(pthread_barrier_init(&barrier, NULL, 2));
     for (int i = 0; i < threads; i++)
         t_spawn(i % 4 == 3 ? meets : computes, i == threads / 2 ? (void *)1 : NULL);
-    all_made = 1; // pthread_create fails if another thread has begun to execute
+    all_made = 1; // pthread_create fails once another thread calls exec
     pause();
     return 1;
 }

@@ -1,6 +1,6 @@
-// Every way to end a process with threads keeps its exit code and runs just the handlers it should:
-// exit and _exit and quick_exit and return, from main or another thread, while the others wait,
-// compute or hold locks.
+// Every way to end a process with threads keeps its exit code and runs exactly the right handlers:
+// exit, _exit, quick_exit and return, from main or another thread, while the others wait, compute
+// or hold locks.
 #include "pthread_test.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -55,7 +55,7 @@ static int child(int from_main, int threads) {
     OK(on_exit(on, NULL));
     OK(at_quick_exit(quick));
     OK(pthread_key_create(&key, key_gone));
-    OK(pthread_setspecific(key, &key)); // no destructor of a key may run at exit
+    OK(pthread_setspecific(key, &key)); // a key's destructor must not run at exit
     for (int i = 0; i < threads; i++) t_spawn(other, (void *)(intptr_t)i);
     if (how == 4) return 45; // return from main
     if (from_main) end();
@@ -65,7 +65,7 @@ static int child(int from_main, int threads) {
 
 int main(void) {
     t_watchdog();
-    int threads = t_threads() < 32 ? t_threads() : 32; // a third of them computes to the end
+    int threads = t_threads() < 32 ? t_threads() : 32; // a third of them computes until the end
     static const char *const want[] = {"p21d", "", "q", "", "t21d"}; // 41 -> 'p', 45 -> 't'
     for (how = 0; how < 5; how++)
         for (int from_main = 0; from_main < 2; from_main++) {

@@ -1,6 +1,6 @@
-// The flags after a system call are those before it: the arithmetic ones in all combinations, and
-// those of direction and identification. With a call that returns at once, one that wakes, and one
-// that waits while other threads run.
+// A system call preserves the flags: the arithmetic ones in all combinations, direction and
+// identification. Tested with a call that returns at once, one that wakes, and one that waits while
+// other threads run.
 #include "pthread_test.h"
 #include <linux/futex.h>
 
@@ -26,7 +26,7 @@ __asm__(".type call_with_flags, @function\n"
         "\tpush (%r11)\n"
         "\tpopfq\n"
         "\tsyscall\n"
-        "\tlea 0(%rax), %rsi\n" // so that there is room for a jump
+        "\tlea 0(%rax), %rsi\n" // makes room for a jump
         "\tpushfq\n"
         "\tpop %rdx\n"
         "\tpop %rdi\n"

@@ -1,12 +1,11 @@
-// fork in a program with threads, from main and from others: only the caller exists in the child,
-// pthread_atfork handlers run in their order, and the child may lock, wait, and make threads of its
-// own.
+// fork in a program with threads, from main and from others. Only the caller exists in the child;
+// pthread_atfork handlers run in order; the child may lock, wait and create threads.
 #include "pthread_test.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_barrier_t barrier;
 static int threads, counter;
-static __thread char order[16]; // others may fork at the same time
+static __thread char order[16]; // other threads may fork at the same time
 
 static void prepare1(void) {
     OK(pthread_mutex_lock(&lock));
@@ -44,7 +43,7 @@ static void *child_thread(void *arg) {
 static void in_child(pthread_t self) {
     CHECK(pthread_equal(self, pthread_self()), "pthread_self changed");
     EQ(getpid(), syscall(SYS_gettid));
-    // 2 before 1 because prepare handlers run last first, the child's first first.
+    // Prepare handlers run last to first, child handlers first to last.
     CHECK(!strcmp(order, "21cC"), "atfork order %s", order);
     OK(pthread_mutex_trylock(&lock));
     OK(pthread_mutex_unlock(&lock));
@@ -53,7 +52,7 @@ static void in_child(pthread_t self) {
     char *p = malloc(100000); // the heap is usable
     memset(p, 1, 100000);
     free(p);
-    pid_t again = fork(); // and the child may fork
+    pid_t again = fork(); // the child may fork, too
     SYS(again);
     if (!again) {
         c.sum = c.turn = 0;
@@ -63,12 +62,12 @@ static void in_child(pthread_t self) {
     int status;
     SYS(waitpid(again, &status, 0));
     EQ(WEXITSTATUS(status), 9);
-    EQ(waitpid(-1, &status, 0), -1); // no other children are ours
+    EQ(waitpid(-1, &status, 0), -1); // the child has no other children
     _exit(17);
 }
 static void forks(void) {
     pthread_t self = pthread_self();
-    // Flushed by nobody: keep stdio out of the child.
+    // Keep stdio out of the child: its buffers would not be flushed.
     pid_t pid = fork();
     SYS(pid);
     if (!pid) in_child(self);
@@ -77,7 +76,7 @@ static void forks(void) {
     CHECK(WIFEXITED(status), "child's status %x", (unsigned)status);
     EQ(WEXITSTATUS(status), 17);
 }
-static void *busy(void *arg) { // holds and waits for things while others fork
+static void *busy(void *arg) { // holds locks and waits while others fork
     for (int i = 0; i < 400 / threads + 20; i++) {
         pthread_barrier_wait(&barrier);
         OK(pthread_mutex_lock(&lock));

@@ -1,5 +1,5 @@
-// Threads that call checkpoint() a known number of times, computing and waiting in between: a
-// debugger that stops there counts neither more nor fewer.
+// Threads that call checkpoint() a known number of times, computing and waiting in between. A
+// debugger with a breakpoint there must count that number.
 #include "pthread_test.h"
 
 enum { CALLS = 8, THREADS = 16 };
@@ -9,7 +9,7 @@ void __attribute__((noinline)) checkpoint(int n) { __asm__ volatile("" : : "r"(n
 
 static void *work(void *arg) {
     for (int i = 0; i < CALLS; i++) {
-        // slices end while the debugger is at work
+        // slices end while the debugger works
         for (volatile int n = 0; n < 400000 * (1 + (int)(intptr_t)arg % 8); n++) {}
         checkpoint(i);
         if (i % 2) pthread_barrier_wait(&barrier);

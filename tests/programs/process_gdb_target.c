@@ -1,5 +1,5 @@
-// The program that process_gdb.sh attaches to: threads at barriers, in waits and computing until a
-// file named "stop" appears. Says "ready PID" when all run.
+// The program that process_gdb.sh attaches to: threads at barriers, in waits and computing, until a
+// file named "stop" appears. Prints "ready PID" when all run.
 #include "pthread_test.h"
 #include <sys/prctl.h>
 
@@ -28,7 +28,7 @@ static void *work(void *arg) {
     } while (!decided);
     return arg;
 }
-// Where a debugger sets its breakpoint.
+// Place for a debugger's breakpoint.
 void __attribute__((noinline)) checkpoint(int n) { __asm__ volatile("" : : "r"(n) : "memory"); }
 
 int main(int argc, char **argv) {
@@ -45,7 +45,7 @@ int main(int argc, char **argv) {
     printf("ready %d\n", (int)getpid());
     fflush(stdout);
     checkpoint(threads);
-    // any argument: do not wait for the file
+    // with any argument, do not wait for the file
     while (argc < 2 && access("stop", F_OK)) t_sleep_ms(5);
     OK(pthread_mutex_lock(&mutex));
     stop = 1;

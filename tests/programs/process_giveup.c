@@ -1,9 +1,11 @@
-// A process that the runtime gives up in mid-run: threads that wait, signal, spin, sleep, poll and
-// handle signals when main installs a filter for its own system calls (one that allows all). Nobody
-// is lost, and what comes afterwards works as before.
+// The runtime gives up the process while it runs: threads wait, signal, spin, sleep, poll and
+// handle signals when main installs a filter for its own system calls (one that allows all). No
+// thread is lost, and everything works afterwards.
 //
-//     process_giveup [urgent]: with a handler for SIGURG, so that the runtime preempts by a signal
-//     of which one that comes too late would end the process
+//     process_giveup [urgent]
+//
+// urgent: set a handler for SIGURG, so that the runtime preempts by another signal, which would
+// kill the process if it came too late.
 #include "pthread_test.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -33,7 +35,7 @@ static void handler(int sig) {
     handled++;
     sched_yield();
 }
-static int going_on(int pair, int *rounds) { // both of a pair stop after the same round
+static int going_on(int pair, int *rounds) { // both threads of a pair stop after the same round
     static atomic_int last[1024];
     ++*rounds;
     if (atomic_load(&stop)) {
@@ -83,12 +85,12 @@ static void one(int kind, int side) {
 static void *work(void *arg) {
     int me = (int)(intptr_t)arg, kind = me / 2 % KINDS, rounds = 0;
     stack_t s = {.ss_sp = alternate = malloc(65536), .ss_size = 65536}, now;
-    if (me / 2 / KINDS) kind = 5 + me % 2; // one pair of each kind that needs its own
+    if (me / 2 / KINDS) kind = 5 + me % 2; // one pair per kind that has objects of its own
     SYS(sigaltstack(&s, NULL));
     atomic_fetch_add(&running, 1);
     while (going_on(me / 2, &rounds)) {
         one(kind, me % 2);
-        OK(pthread_mutex_lock(&mutex)); // one that all of them want
+        OK(pthread_mutex_lock(&mutex)); // a lock that all threads contend for
         atomic_fetch_add(&counted[me], 1);
         OK(pthread_mutex_unlock(&mutex));
     }
@@ -131,11 +133,11 @@ int main(int argc, char **argv) {
     SYS(sigaction(SIGUSR1, NULL, &now));
     CHECK(now.sa_handler == handler, "the action is lost");
     t_sleep_ms(50);
-    for (int i = 0; i < threads; i++) // each goes on; the watchdog ends a wait for one that is lost
+    for (int i = 0; i < threads; i++) // each must progress; else the watchdog ends the test
         for (long before = counted[i]; counted[i] == before;) t_sleep_us(100);
     stop = 1;
     for (int i = 0; i < threads; i++) t_join(t[i]);
-    // by itself, of a kind that needs no other
+    // a thread of a kind that needs no partner
     pthread_t late = t_spawn(work, (void *)(intptr_t)13);
     t_join(late);
     return t_ok("process_giveup");

@@ -1,5 +1,4 @@
-// Threads on stacks that grow down into memory that is not mapped yet: nothing is mapped where they
-// grow.
+// Threads on stacks that grow down into unmapped memory: lissom must map nothing there.
 #include "pthread_test.h"
 
 enum { PAGE = 4096, GUARD = 256 * PAGE, STACK = 256 * PAGE, MAPPED = 2 * PAGE };

@@ -1,6 +1,6 @@
-// What belongs to a kernel thread stays with each thread over blocking: gettid (by three ways), its
-// entry in /proc/self/task, name, affinity, CPU-time clock, errno, nice value and scheduling
-// policy.
+// Properties of its kernel thread stay with each thread across blocking: gettid (read in three
+// ways), its entry in /proc/self/task, name, affinity, CPU-time clock, errno, nice value and
+// scheduling policy.
 #include "pthread_test.h"
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -21,7 +21,7 @@ static void *work(void *arg) {
     cpu_set_t all, one, now;
     OK(pthread_getaffinity_np(pthread_self(), sizeof all, &all));
     int cpu = -1;
-    if (me % 3 == 1) { // a third of them binds itself
+    if (me % 3 == 1) { // a third of the threads bind themselves
         int k = me % CPU_COUNT(&all);
         for (cpu = 0; !CPU_ISSET(cpu, &all) || k-- > 0;) cpu++;
         CPU_ZERO(&one);

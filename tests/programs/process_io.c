@@ -1,6 +1,6 @@
-// Threads that block in the kernel rather than on a futex must not keep the others from running:
-// rings over pipes, socket pairs, eventfds and epoll; poll and select with timeouts; nanosleep and
-// clock_nanosleep never early.
+// Threads that block in the kernel rather than on a futex must not keep others from running: rings
+// over pipes, socket pairs, eventfds and epoll; poll and select with timeouts; nanosleep and
+// clock_nanosleep, which are never early.
 #include "pthread_test.h"
 #include <poll.h>
 #include <sys/epoll.h>
@@ -39,7 +39,7 @@ static void *ring(void *arg) {
         }
         size_t size = kind == 2 ? 8 : 1;
         EQ(read(fds[me][0], &v, size), (long)size);
-        OK(pthread_mutex_lock(&mutex)); // mixes with futexes
+        OK(pthread_mutex_lock(&mutex)); // mixes in futexes
         counter++;
         OK(pthread_mutex_unlock(&mutex));
         pass((me + 1) % threads);
@@ -66,8 +66,7 @@ static void *sleeps(void *arg) {
     }
     return NULL;
 }
-// A thread that waits in the kernel for something that only another thread can bring, on as many
-// CPUs as there are.
+// Threads wait in the kernel for data that only another thread can write, on any number of CPUs.
 static void *late_writer(void *arg) {
     for (int i = 0; i < threads; i++) pass(i);
     return arg;
@@ -89,14 +88,14 @@ int main(void) {
                 SYS(socketpair(AF_UNIX, SOCK_STREAM, 0, fds[i]));
             else if (kind == 2)
                 SYS(fds[i][0] = fds[i][1] =
-                        eventfd(0, EFD_SEMAPHORE)); // else two balls at once become one
+                        eventfd(0, EFD_SEMAPHORE)); // otherwise two balls at once would merge
             else
                 SYS(pipe(fds[i]));
         }
         rounds = t_share(2000, threads);
         counter = 0;
         for (int i = 0; i < threads; i++) t[i] = t_spawn(ring, (void *)(intptr_t)i);
-        int balls = threads < 4 ? 1 : 3; // a few balls at once
+        int balls = threads < 4 ? 1 : 3; // several balls at once
         for (int i = 0; i < balls; i++) pass(i * threads / balls);
         for (int i = 0; i < threads; i++) t_join(t[i]);
         EQ(counter, threads * rounds);
@@ -104,7 +103,7 @@ int main(void) {
             PHASE("all read, then one writes");
             kind = 0;
             uint64_t v;
-            for (int i = 0; i < balls; i++) { // the balls that are left over
+            for (int i = 0; i < balls; i++) { // the remaining balls
                 int found = 0;
                 for (int k = 0; k < threads && !found; k++) {
                     struct pollfd p = {fds[k][0], POLLIN, 0};

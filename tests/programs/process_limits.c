@@ -1,7 +1,7 @@
-// Bad input: 10,000 threads with small stacks (or as many as there may be: then EAGAIN, and those
-// that exist go on), RLIMIT_AS, RLIMIT_NPROC and pids.max: pthread_create answers EAGAIN and works
-// again when a thread has gone. Argument: "many", "memory", "nproc" (wants root, to become somebody
-// else whom the limit binds) or "pids" (may make a cgroup).
+// Resource limits: 10,000 threads with small stacks, RLIMIT_AS, RLIMIT_NPROC and pids.max. At the
+// limit pthread_create returns EAGAIN, and existing threads continue. It works again after a thread
+// has ended. Argument: "many", "memory", "nproc" (as root it changes to a user whom the limit
+// binds) or "pids" (needs permission to create a cgroup).
 #include "pthread_test.h"
 #include <grp.h>
 #include <sys/resource.h>
@@ -20,7 +20,7 @@ static void *waits(void *arg) {
     OK(pthread_mutex_unlock(&mutex));
     return arg;
 }
-// Creates up to n waiting threads; returns how many there are.
+// Create up to n waiting threads. Returns the number created.
 static int create(int n) {
     pthread_attr_t a;
     OK(pthread_attr_init(&a));
@@ -53,16 +53,16 @@ static void write_to(const char *folder, const char *file, const char *text) {
 static void thrice(int least, int most) {
     for (int round = 0; round < 3; round++) {
         int made = create(100);
-        // A runtime may need a thread or a few for itself, and a process just ended may still be
-        // counted.
+        // A runtime may need some threads of its own, and a process that has just ended may still
+        // be counted.
         CHECK(made >= least && made <= most, "%d threads, expected %d to %d", made, least, most);
         ERR(fork(), EAGAIN);
         release(made);
-        // The kernel counts a thread a little longer than join waits for it.
+        // The kernel counts a thread for a short while after join.
         for (int i = 0; i < 100 && round < 2; i++) t_sleep_us(200);
     }
 }
-// The cgroup can only go when nobody is in it any more: a child outlives the program.
+// Remove the cgroup after all its processes have ended: a child outlives the program.
 static void pids(void) {
     static const char *const mounts[] = {"/sys/fs/cgroup/pids", "/sys/fs/cgroup"};
     char folder[128];
@@ -89,8 +89,8 @@ static void pids(void) {
     for (int i = 0; i < 1000 && rmdir(folder) && errno == EBUSY; i++) t_sleep_ms(1);
     EQ(status, 0);
 }
-// Threads are made until their stacks fill the address space: a runtime has no memory for some of
-// them long before.
+// Create threads until their stacks fill the address space. A runtime runs out of memory for them
+// long before.
 static void memory(void) {
     char line[256];
     unsigned long kib = 0;
@@ -131,7 +131,7 @@ int main(int argc, char **argv) {
     struct rlimit limit = {40, 40};
     PHASE("RLIMIT_NPROC");
     if (getuid() == 0) {
-        uid_t uid = 60000 + (uid_t)(getpid() % 5000); // nobody else's processes count
+        uid_t uid = 60000 + (uid_t)(getpid() % 5000); // a user without other processes
         SYS(setgroups(0, NULL));
         SYS(setgid(uid));
         SYS(setuid(uid));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// mq_notify(3) holds though the process makes its threads, and lissom its monitor, afterwards.
+// mq_notify(3) stays registered although the program and lissom create threads afterwards.
 // build: -lrt
 #include "pthread_test.h"
 #include <fcntl.h>

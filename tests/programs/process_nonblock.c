@@ -1,6 +1,6 @@
 // O_NONBLOCK belongs to the open file. It is cleared through another descriptor, or by another
-// process, of a descriptor that threads have read without waiting: they wait then, are woken by
-// what is written and interrupted by signals, and nobody else stands still.
+// process, after threads have read the descriptor without waiting. They must then wait, be woken by
+// written data and interrupted by signals, and no other thread may stall.
 #include "pthread_test.h"
 #include <fcntl.h>
 #include <poll.h>

@@ -1,6 +1,6 @@
-// Bad pointers: calls that the runtime answers say EFAULT, as the kernel does, also where SIGSEGV
-// and SIGBUS are blocked. A word on a page that only a userfaultfd(2) can fill makes its own thread
-// wait, and nobody else: from then on the process runs natively.
+// Bad pointers: calls that the runtime handles return EFAULT as the kernel does, also if SIGSEGV
+// and SIGBUS are blocked. A word on a page that only a userfaultfd(2) can fill makes just its own
+// thread wait; from then on the process runs natively.
 #include "pthread_test.h"
 #include <fcntl.h>
 #include <linux/futex.h>
@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 
 enum { PAGE = 4096 };
-static char *none, *readable; // a page that may not be touched, and one that may be read
+static char *none, *readable; // an inaccessible page, and a readable one
 static pthread_barrier_t barrier;
 
 static long call(long nr, long a, long b, long c, long d, long e, long f) {
@@ -77,7 +77,7 @@ static void *work(void *arg) {
 static char *missing;
 static int uffd;
 static atomic_int waiting;
-static void *faults(void *arg) { // its word is 0 once the page is there
+static void *faults(void *arg) { // its word is 0 once the page exists
     atomic_fetch_add(&waiting, 1);
     EQ(call(SYS_futex, (long)missing + 64 * (long)(intptr_t)arg, FUTEX_WAIT_PRIVATE, 1, 0, 0, 0),
        -EAGAIN);
@@ -91,7 +91,7 @@ static void user_faults(void) {
     struct uffdio_api api = {.api = UFFD_API};
     pthread_t w[8], t[64];
     int threads = t_threads() > 64 ? 64 : t_threads();
-    // not allowed here
+    // not permitted here
     if ((uffd = (int)syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK)) < 0) return;
     SYS(ioctl(uffd, UFFDIO_API, &api));
     missing = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -102,7 +102,7 @@ static void user_faults(void) {
     for (int i = 0; i < 8; i++) w[i] = t_spawn(faults, (void *)(intptr_t)i);
     while (waiting < 8) sched_yield();
     t_sleep_ms(5);
-    // of many words, some of the same bucket
+    // many words, some in the same bucket
     for (int i = 0; i < threads; i++) t[i] = t_spawn(meet, NULL);
     for (int i = 0; i < 20000; i++) {
         static uint32_t words[4096];
@@ -115,7 +115,7 @@ static void user_faults(void) {
     for (int i = 0; i < 8; i++) t_join(w[i]);
 }
 
-// Words of threads that spin, and have been found to wait, go away.
+// Threads that busy-wait, and were detected, lose the page with their words.
 static void *spins(void *arg) {
     volatile uint32_t *word = (volatile uint32_t *)(missing + 64 * (long)(intptr_t)arg);
     atomic_fetch_add(&waiting, 1);

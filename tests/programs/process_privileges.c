@@ -1,6 +1,6 @@
-// Attributes that a thread gives itself by a raw system call are its own, and those of the threads
-// that it makes: credentials, working directory after unshare, memory policy, personality, nice
-// value, capabilities, gs base. The other threads never have them.
+// Attributes that a thread sets by a raw system call belong to it and the threads that it creates:
+// credentials, working directory after unshare, memory policy, personality, nice value,
+// capabilities, gs base. Other threads never have them.
 #include "pthread_test.h"
 #include <asm/prctl.h>
 #include <fcntl.h>
@@ -62,7 +62,8 @@ static int policy(void) {
 }
 static int nice_value;
 static unsigned all_capabilities;
-// By calls that are the same whoever makes them, as long as no thread has changed itself.
+// Use calls whose result does not depend on the kernel thread as long as no thread has changed
+// itself.
 static void look_anywhere(int kind) {
     char path[256];
     struct stat st;
@@ -92,7 +93,7 @@ static void look(int kind) {
     char path[256], link[64];
     uid_t r, e, s;
     struct stat self, mine;
-    SYS(stat("/proc/thread-self/comm", &self)); // first: what follows would take the thread home
+    SYS(stat("/proc/thread-self/comm", &self)); // first: the calls below migrate the thread home
     snprintf(path, sizeof path, "/proc/self/task/%d/comm", gettid());
     SYS(stat(path, &mine));
     CHECK(self.st_ino == mine.st_ino, "/proc/thread-self/comm is another thread's");
@@ -135,7 +136,7 @@ static void *child(void *arg) {
 }
 static void *work(void *arg) {
     int kind = (int)(intptr_t)arg;
-    for (int i = 0; i < 200; i++) sched_yield(); // it may be carried by now
+    for (int i = 0; i < 200; i++) sched_yield(); // it may run on another carrier by now
     pthread_barrier_wait(&begin);
     change(kind);
     pthread_t t = t_spawn(child, arg);

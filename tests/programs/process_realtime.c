@@ -1,5 +1,5 @@
-// Real-time threads that wait for a mutex get it by priority, and one that waits runs before others
-// of a lower class.
+// Real-time threads get a mutex by priority, and a waiting one runs before threads of a lower
+// class.
 #include "pthread_test.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
@@ -39,7 +39,7 @@ int main(void) {
             OK(pthread_attr_setschedparam(&a, &p));
             waiter = 0;
             OK(pthread_create(&t[i], &a, work, (void *)(intptr_t)priorities[i]));
-            // until it waits: asleep for a while
+            // wait until it sleeps for a while
             for (int asleep = 0; asleep < 5;
                  asleep = waiter && t_state(waiter) == 'S' ? asleep + 1 : 0)
                 t_sleep_ms(2);

@@ -1,5 +1,5 @@
 // Restartable sequences of a program that asks dlsym whether libc has areas, as librseq does, and
-// else registers one for each thread. Every second thread has none.
+// otherwise registers one for each thread. Every second thread has none.
 #include "rseq_test.h"
 #include <dlfcn.h>
 #include <stddef.h>

@@ -1,6 +1,5 @@
-// Restartable sequences of a program that uses libc's areas, by their names: through its table of
-// addresses, or with copies of the words (fixed), or in a program that exports nothing
-// (exportless).
+// Restartable sequences of a program that uses libc's areas by name: through its table of
+// addresses, with copies of the words (fixed), or in a program that exports nothing (exportless).
 // build@fixed: -no-pie
 // build@exportless: -no-pie -fPIC
 #include "rseq_test.h"

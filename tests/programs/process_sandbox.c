@@ -1,5 +1,5 @@
-// A program that forbids itself and all its threads some calls that it does not make, on pain of
-// death: nobody in it may make them from then on.
+// A program that forbids itself and all its threads some calls that it does not make, under penalty
+// of death. The runtime must not make them from then on, either.
 #include "pthread_test.h"
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -33,7 +33,7 @@ static void *work(void *arg) {
     return NULL;
 }
 
-// All but what the program makes from then on.
+// Forbid all calls but those that the program makes from then on.
 static void allow_only(void) {
     static const int made[] = {SYS_futex,   SYS_write,  SYS_exit,           SYS_exit_group,
                                SYS_madvise, SYS_munmap, SYS_rt_sigprocmask, SYS_sched_yield};
@@ -66,7 +66,7 @@ static void allowed_round(void) {
     threads = t_threads() > 32 ? 32 : t_threads() < 4 ? 4 : t_threads();
     OK(pthread_barrier_init(&barrier, NULL, (unsigned)threads));
     for (int i = 0; i < threads; i++) t[i] = t_spawn(compute, (void *)(intptr_t)i);
-    while (atomic_load(&begun) < threads) t_sleep_ms(1); // libc's start makes other calls
+    while (atomic_load(&begun) < threads) t_sleep_ms(1); // starting threads makes other calls
     t_sleep_ms(20);
     allow_only();
     for (int i = 0; i < threads; i++) t_join(t[i]);
@@ -90,7 +90,7 @@ static void forbid(int how) {
         SYS(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program));
     else
         SYS(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0,
-                  0)); // the threads made later inherit it
+                  0)); // later threads inherit it
 }
 
 static void round_of(int how) {
@@ -101,7 +101,7 @@ static void round_of(int how) {
     for (int i = 0; i < threads; i++) SYS(never[i] = epoll_create1(EPOLL_CLOEXEC));
     if (!how) forbid(0);
     for (int i = 0; i < threads; i++) t[i] = t_spawn(work, (void *)(intptr_t)i);
-    t_sleep_ms(60); // the monitor has looked at the CPUs
+    t_sleep_ms(60); // the monitor has checked the CPUs by now
     if (how) forbid(1);
     for (int i = 0; i < threads; i++) t_join(t[i]);
     t_sleep_ms(120);

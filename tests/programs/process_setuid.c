@@ -1,5 +1,5 @@
-// setuid and friends change all threads (libc asks each by SIGSETXID), also those that wait,
-// compute or sleep. Needs root.
+// setuid and similar calls change all threads (libc signals each by SIGSETXID), also those that
+// wait, compute or sleep. Needs root.
 #include "pthread_test.h"
 #include <dirent.h>
 #include <grp.h>
@@ -30,8 +30,7 @@ static void *other(void *arg) {
     EQ(getgid(), 4321);
     return arg;
 }
-// Every kernel thread of the process must show these ids; with them a thread that was missed has
-// root still.
+// Check that every kernel thread of the process has these ids: a missed one would still be root.
 static void check_all(int real, int effective, int saved, int gid) {
     DIR *d = opendir("/proc/self/task");
     CHECK(d, "opendir");
@@ -41,7 +40,7 @@ static void check_all(int real, int effective, int saved, int gid) {
         char path[64], line[256];
         snprintf(path, sizeof path, "/proc/self/task/%.20s/status", e->d_name);
         FILE *f = fopen(path, "r");
-        if (!f) continue; // has just ended
+        if (!f) continue; // the thread has just ended
         while (fgets(line, sizeof line, f)) {
             int a, b, c, x;
             if (sscanf(line, "Uid: %d %d %d %d", &a, &b, &c, &x) == 4) {

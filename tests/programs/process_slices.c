@@ -1,10 +1,10 @@
-// Threads that only compute, on memory of their own, have longer slices than others; threads that
-// sleep, and threads that are woken, go before them all the same. What each computes is checked.
+// Threads that only compute, on memory of their own, have longer slices than others. Threads that
+// sleep or are woken still run before them. The results of the computation are checked.
 #include "pthread_test.h"
 #include <semaphore.h>
 
 enum { WORDS = 4096, STEPS = 20000000 };
-static volatile int stop, over; // over: nobody asks any more
+static volatile int stop, over; // over: no further pings
 static sem_t ping, pong;
 
 static uint64_t mix(uint64_t x) {
@@ -12,7 +12,7 @@ static uint64_t mix(uint64_t x) {
     return x ^ x << 17;
 }
 
-// Each word gets what the steps add, whatever the order: the sum is that of the steps.
+// Each word sums up its steps in any order: the total is the sum of all steps.
 static void *computes(void *arg) {
     uint64_t *words = calloc(WORDS, sizeof *words),
              x = (uint64_t)(uintptr_t)arg + 88172645463325252u;

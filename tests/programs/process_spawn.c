@@ -1,6 +1,6 @@
-// posix_spawn, vfork, system, popen and fork+exec from several threads at once: exit codes and
-// output arrive, the environment is passed on, and the child runs with the default signal mask it
-// was given.
+// posix_spawn, vfork, system, popen and fork+exec from several threads at once. Exit codes and
+// output arrive, the environment is passed on, and the child runs with the signal mask it was
+// given.
 #include "pthread_test.h"
 #include <signal.h>
 #include <spawn.h>
@@ -48,8 +48,7 @@ static void *work(void *arg) {
     EQ(status_of(pid), me % 100 + 1);
     return NULL;
 }
-// A mask set in this thread is inherited over exec: sh -c 'kill -TERM $$' survives only if TERM is
-// blocked there.
+// exec inherits the mask of this thread: sh -c 'kill -TERM $$' survives only if TERM is blocked.
 static void *masked(void *arg) {
     sigset_t set;
     sigemptyset(&set);

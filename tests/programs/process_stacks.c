@@ -1,5 +1,5 @@
-// Threads with the smallest stack there may be, with a stack of their own choice and with a guard;
-// the stack a thread finds itself on is the one it was given, before and after it has waited.
+// Threads with the smallest possible stack, with a stack of their own, and with a guard. A thread's
+// stack is the given one before and after it has waited.
 #include "pthread_test.h"
 
 static pthread_barrier_t barrier;
@@ -39,8 +39,7 @@ int main(void) {
     pthread_t *t = calloc(1024, sizeof *t);
     for (int kind = 0; kind < 3; kind++) {
         PHASE("threads with a small or an own stack");
-        // Some rounds with every thread on the minimum: whatever runs on these stacks has little
-        // room.
+        // In some rounds every thread has the minimum stack: all code on it has little room.
         for (int i = 0; i < threads; i++) {
             pthread_attr_t a;
             OK(pthread_attr_init(&a));

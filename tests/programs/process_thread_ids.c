@@ -1,5 +1,5 @@
-// The kernel gives out the ids of threads again. What is known of the one that had an id before
-// must not count for the next: its mask, its signals.
+// The kernel reuses thread ids. State kept for the previous thread with an id must not apply to the
+// next one: its mask, its signals.
 #include "pthread_test.h"
 #include <signal.h>
 
@@ -25,7 +25,7 @@ static void on_signal(int sig) {
     signals++;
 }
 
-// more than one, so that what is known of the one whose id it is may still be there
+// several, so that state of an id's previous thread may still exist
 enum { FIRST = 8 };
 static void *first(void *id) {
     *(pid_t *)id = tid();
@@ -42,13 +42,14 @@ static void *second(void *id) {
     return NULL;
 }
 
-// More threads than slots, so that the process keeps to as many CPUs as it has slots (LISSOM_CPUS).
+// More threads than slots, so that the process confines itself to as many CPUs as slots
+// (LISSOM_CPUS).
 static void *busy(void *unused) {
     while (!stop);
     return unused;
 }
 
-// The next thread gets this id, unless somebody else is faster.
+// Give the next thread this id, unless another program creates one first.
 static void next_id(pid_t id) {
     FILE *f = fopen("/proc/sys/kernel/ns_last_pid", "w");
     CHECK(f && fprintf(f, "%d", (int)id - 1) > 0 && !fclose(f), "ns_last_pid: %s", strerror(errno));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// Calls that transfer in parts, beside threads that want the CPUs: no signal is sent to the
-// process, so each has to transfer all that it was asked for, as natively.
+// Calls that transfer in parts, beside threads that want the CPUs. No signal is sent to the
+// process, so each call has to transfer everything, as natively.
 #include "pthread_test.h"
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -20,7 +20,7 @@ static void *computes(void *arg) {
     return arg;
 }
 
-// Reads slowly all that comes.
+// Read all data slowly.
 static void *reads(void *arg) {
     char part[16384];
     t_sleep_ms(20);
@@ -28,7 +28,7 @@ static void *reads(void *arg) {
     return NULL;
 }
 
-// Writes slowly, in parts, as much as recv waits for.
+// Write slowly, in parts, as much as recv waits for.
 static void *writes(void *arg) {
     for (int i = 0; i < 100; i++) {
         t_sleep_us(500);
@@ -63,7 +63,7 @@ static ssize_t transfer(enum how how, int fd, int file) {
 static void writers(int file) {
     for (enum how how = 0; how < HOWS; how++)
         for (int sockets = 0; sockets < 2; sockets++) {
-            // Pipes cannot be sent to, and sendfile stops when one is full.
+            // send does not work on pipes, and sendfile stops when a pipe is full.
             if (!sockets && how != WRITE && how != WRITEV) continue;
             int fd[2];
             make(sockets, fd);

@@ -1,4 +1,5 @@
-// Barriers: nobody passes early, exactly one serial thread a round, destroy right after use.
+// Barriers: no thread passes early, each round has exactly one serial thread, and the barrier may
+// be destroyed right after use.
 #include "pthread_test.h"
 
 static pthread_barrier_t barrier;
@@ -18,7 +19,7 @@ static void *work(void *arg) {
     return arg;
 }
 
-// Whoever is serial destroys and frees the barrier at once, as POSIX allows.
+// The serial thread destroys and frees the barrier at once, as POSIX allows.
 static void *once_each(void *arg) {
     pthread_barrier_t *b = arg;
     if (pthread_barrier_wait(b) == PTHREAD_BARRIER_SERIAL_THREAD) {

@@ -1,6 +1,6 @@
-// Threads that meet at a barrier, without work in between, with some, and with a wait for each
-// other that no system call tells of; then without work again. Whether they run on one slot or on
-// several, every round ends, and the first of a round can wait for the last one.
+// Threads that meet at a barrier: without work in between, with some work, with a wait for each
+// other without system calls, then without work again. Whether they run on one slot or on several,
+// every round ends, and a round's first thread can wait for the last one.
 #include "pthread_test.h"
 #include <stdatomic.h>
 
@@ -28,7 +28,7 @@ static void *work(void *arg) {
     quick();
     for (long n = 1; n <= LATE; n++) {
         atomic_fetch_add(&arrived, 1);
-        // Computes while it waits: its stores make it no loop that is known to wait.
+        // Compute while waiting: the stores keep the loop from being detected as a wait.
         for (volatile long turns = 0; atomic_load(&arrived) < n * threads;) turns = turns * 3 + 1;
         meet();
     }

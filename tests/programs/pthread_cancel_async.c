@@ -1,4 +1,4 @@
-// Asynchronous cancellation stops threads that compute and never call anything, wherever they are.
+// Asynchronous cancellation stops threads that compute and never call a function, at any point.
 #include "pthread_test.h"
 #include <semaphore.h>
 
@@ -39,7 +39,7 @@ static void *back_to_deferred(void *arg) {
 int main(void) {
     t_watchdog();
     int threads = t_threads(), passed = 0;
-    if (threads > 32) threads = 32; // every one of them burns its share of CPU until cancelled
+    if (threads > 32) threads = 32; // each of them uses its share of CPU until it is cancelled
     pthread_t *t = calloc((size_t)threads, sizeof *t);
     SYS(sem_init(&started, 0, 0));
     PHASE("computing threads");

@@ -1,6 +1,5 @@
-// Cancellation of threads that are blocked: sem_wait, read from a pipe, poll, pthread_join,
-// nanosleep, sigwait, accept, waitpid; not in mutex_lock nor barrier_wait, which are no
-// cancellation points.
+// Cancellation of blocked threads: in sem_wait, read from a pipe, poll, pthread_join, nanosleep,
+// sigwait, accept and waitpid; not in mutex_lock or barrier_wait, which are no cancellation points.
 #include "pthread_test.h"
 #include <poll.h>
 #include <semaphore.h>
@@ -101,7 +100,7 @@ int main(void) {
     SYS(child = fork());
     if (!child) {
         char c;
-        close(pipes[1]); // ends when the parent does, whatever happens
+        close(pipes[1]); // ends when the parent does, in any case
         if (read(pipes[0], &c, 1) < 0) _exit(1);
         _exit(0);
     }
@@ -111,12 +110,12 @@ int main(void) {
         forever_thread = t_spawn(forever, NULL);
         for (int i = 0; i < threads; i++) t[i] = t_spawn(block, (void *)(intptr_t)i);
         wait_in(threads);
-        if (round) t_sleep_ms(20); // surely blocked; in the first round maybe still on the way
+        if (round) t_sleep_ms(20); // surely blocked; in the first round maybe not yet
         for (int i = 0; i < threads; i++) OK(pthread_cancel(t[i]));
         for (int i = 0; i < threads; i++)
             CHECK(t_join(t[i]) == PTHREAD_CANCELED, "kind %d", i % KINDS);
         EQ(handled, threads);
-        SYS(sem_post(&gate)); // a cancelled join leaves the thread joinable
+        SYS(sem_post(&gate)); // a thread stays joinable after a cancelled join
         t_join(forever_thread);
     }
     PHASE("no cancellation point");

@@ -1,6 +1,6 @@
-// Cancellation of threads blocked in cond_wait and cond_timedwait: the mutex is held again in the
-// handler, the condition variable stays usable, and no signal is lost to a cancelled thread. Storm:
-// all at once.
+// Cancellation of threads blocked in cond_wait and cond_timedwait. The handler runs with the mutex
+// held, the condition variable stays usable, and no signal is lost to a cancelled thread. Finally
+// all threads are cancelled at once.
 #include "pthread_test.h"
 
 static pthread_mutex_t mutex;
@@ -9,7 +9,7 @@ static int waiting, handled, permits, taken;
 
 static void handler(void *arg) {
     (void)arg;
-    EQ(pthread_mutex_lock(&mutex), EDEADLK); // errorcheck: it is ours
+    EQ(pthread_mutex_lock(&mutex), EDEADLK); // errorcheck: this thread holds it
     handled++;
     OK(pthread_mutex_unlock(&mutex));
 }
@@ -55,7 +55,7 @@ int main(void) {
         for (int i = 0; i < threads; i++) t[i] = t_spawn(waiter, (void *)(intptr_t)(i & 1));
         OK(pthread_mutex_lock(&mutex));
         while (waiting < threads) OK(pthread_cond_wait(&in, &mutex));
-        // Cancelled with the mutex held (handlers pile up on it) or free.
+        // Cancel with the mutex held (handlers queue up for it) or free.
         if (round & 1) OK(pthread_mutex_unlock(&mutex));
         for (int i = 0; i < threads; i++) OK(pthread_cancel(t[i]));
         if (!(round & 1)) OK(pthread_mutex_unlock(&mutex));

@@ -1,5 +1,5 @@
-// Deferred cancellation: only at cancellation points, handlers run last first, disabled means
-// later, the value is PTHREAD_CANCELED; keys are destroyed after the handlers.
+// Deferred cancellation happens only at cancellation points, after cancellation was enabled.
+// Handlers run last to first, then keys are destroyed. The value is PTHREAD_CANCELED.
 #include "pthread_test.h"
 #include <semaphore.h>
 
@@ -20,7 +20,7 @@ static void key_gone(void *arg) { strcat((char *)arg, "k"); }
 
 static void wait_go(void) {
     while (!__atomic_load_n(&go, __ATOMIC_SEQ_CST)) {
-        // no cancellation point: sched_yield is none
+        // sched_yield is no cancellation point
         sched_yield();
     }
 }
@@ -32,7 +32,7 @@ static void *testcancel(void *arg) {
     pthread_cleanup_push(note2, mine);
     SYS(sem_post(&started));
     wait_go();
-    strcat(*mine, "1"); // the request is pending, nothing happens before the next point
+    strcat(*mine, "1"); // the pending request waits for the next cancellation point
     pthread_testcancel();
     strcat(*mine, "x");
     pthread_cleanup_pop(0);
@@ -83,7 +83,7 @@ static void *disabled_to_the_end(void *arg) {
 int main(void) {
     t_watchdog();
     int threads = t_threads();
-    if (threads > 64) threads = 64; // they all spin with sched_yield until told to go
+    if (threads > 64) threads = 64; // all of them spin with sched_yield until the start
     void *(*const kinds[])(void *) = {testcancel, sleeper, disabled, disabled_to_the_end};
     const char *want[] = {"1Hhk", "1hk", "1hk", "1k"};
     int n = threads < 4 ? 4 : threads;

@@ -1,5 +1,5 @@
-// 2000 threads come and go, created by several threads at once, some joined and some detached,
-// some blocking shortly on a mutex that all share.
+// 2000 threads start and exit, created by several threads at once; some are joined and some
+// detached. Some block shortly on a mutex that all share.
 #include "pthread_test.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

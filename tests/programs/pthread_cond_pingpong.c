@@ -1,4 +1,4 @@
-// Lost wake-up detector: pairs pass a ball with exactly one signal per pass. One lost signal hangs
+// Detects lost wake-ups: pairs pass a ball with exactly one signal per pass. A lost signal hangs
 // the pair.
 #include "pthread_test.h"
 

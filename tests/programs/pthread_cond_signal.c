@@ -1,12 +1,12 @@
-// Condition variables by signal and by broadcast: everybody who is owed a wake-up gets it, a signal
-// wakes at least one and never nobody.
+// Condition variables with signal and broadcast: every thread that is due a wake-up gets it, and a
+// signal with waiters wakes at least one.
 #include "pthread_test.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t cond = PTHREAD_COND_INITIALIZER, all_in = PTHREAD_COND_INITIALIZER;
 static int threads, rounds, waiting, permits, generation, left, grabs;
 
-// signal: main hands out permits one by one to threads that all wait.
+// signal: main hands out permits one by one while all threads wait.
 static void *take_permits(void *arg) {
     OK(pthread_mutex_lock(&mutex));
     for (int i = 0; i < rounds; i++) {
@@ -21,13 +21,13 @@ static void *take_permits(void *arg) {
     return arg;
 }
 
-// broadcast: a generation counter releases all at once, many times.
+// broadcast: a generation counter releases all threads at once, many times.
 static void *follow(void *arg) {
     OK(pthread_mutex_lock(&mutex));
     for (int i = 1; i <= rounds; i++) {
         if (++waiting == threads) OK(pthread_cond_signal(&all_in));
         while (generation < i) OK(pthread_cond_wait(&cond, &mutex));
-        EQ(generation, i); // main cannot go on before all have left
+        EQ(generation, i); // main cannot continue before all have left
         if (--left == 0) OK(pthread_cond_signal(&all_in));
     }
     OK(pthread_mutex_unlock(&mutex));
@@ -46,7 +46,7 @@ int main(void) {
         OK(pthread_mutex_lock(&mutex));
         while (waiting <= permits) OK(pthread_cond_wait(&all_in, &mutex));
         permits++;
-        if (i & 1) OK(pthread_cond_signal(&cond)); // inside and outside of the section
+        if (i & 1) OK(pthread_cond_signal(&cond)); // inside and outside of the critical section
         OK(pthread_mutex_unlock(&mutex));
         if (!(i & 1)) OK(pthread_cond_signal(&cond));
     }

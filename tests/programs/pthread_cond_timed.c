@@ -1,5 +1,5 @@
-// timedwait and clockwait on both clocks: never early, EINVAL for a wrong time, the mutex is held
-// afterwards, and a signal before the time is not reported as a timeout.
+// timedwait and clockwait on both clocks: never early, EINVAL for an invalid time. The mutex is
+// held afterwards, and a signal before the time is not reported as a timeout.
 #include "pthread_test.h"
 
 static int64_t ns(const struct timespec *t) { return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec; }
@@ -15,7 +15,7 @@ static void init(struct pair *p, clockid_t clock, int explicit_clock) {
     pthread_condattr_t a;
     pthread_mutexattr_t m;
     OK(pthread_condattr_init(&a));
-    // With clockwait the clock of the attribute must not matter: give the other one.
+    // clockwait must ignore the attribute's clock: set the other one.
     OK(pthread_condattr_setclock(
         &a,
         explicit_clock ? (clock == CLOCK_MONOTONIC ? CLOCK_REALTIME : CLOCK_MONOTONIC) : clock));
@@ -54,7 +54,7 @@ static void *one(void *arg) {
     EQ(r, ETIMEDOUT);
     int64_t late = t_now(p.clock) - ns(&until);
     CHECK(late >= 0, "timed out %lld ns early on clock %d", (long long)-late, (int)p.clock);
-    EQ(pthread_mutex_lock(&p.mutex), EDEADLK); // still ours
+    EQ(pthread_mutex_lock(&p.mutex), EDEADLK); // still held
 
     struct timespec past = {1, 0}, wrong = {until.tv_sec + 1000, -1};
     EQ(wait_until(&p, &past), ETIMEDOUT);
@@ -71,8 +71,8 @@ static void *one(void *arg) {
     return NULL;
 }
 
-// Many timed waiters on one condition variable, some signalled and some not: nobody is lost and
-// nobody waits for ever.
+// Many timed waiters on one condition variable, some of which are signalled: no wake-up is lost and
+// no thread waits forever.
 static struct pair shared;
 static int signalled, timed_out;
 static void *herd(void *arg) {

@@ -1,5 +1,5 @@
-// pthread_exit in main while the others go on; the process ends with status 0 when the last thread
-// ends, and the atexit handlers run in that last thread.
+// pthread_exit in main while other threads continue. The process ends with status 0 when the last
+// thread ends; the atexit handlers run in that thread.
 #include "pthread_test.h"
 
 static pthread_barrier_t barrier;
@@ -12,7 +12,7 @@ static void at_exit(void) {
     t_ok("pthread_exit_main");
 }
 static void *work(void *arg) {
-    if (arg == 0) t_join(main_thread); // main ends although it does not return
+    if (arg == 0) t_join(main_thread); // main can be joined although it does not return
     for (int i = 0; i < 50; i++) pthread_barrier_wait(&barrier);
     __atomic_sub_fetch(&left, 1, __ATOMIC_SEQ_CST);
     return NULL;

@@ -1,6 +1,6 @@
 // build: -lm -frounding-math
-// Each thread keeps its own rounding mode and exception masks (MXCSR, x87 control word) over
-// barriers, condition variables and computing, and its arithmetic really rounds that way.
+// Each thread keeps its rounding mode and exception masks (MXCSR, x87 control word) across
+// barriers, condition variables and computing. Its arithmetic really rounds that way.
 #include "pthread_test.h"
 #include <fenv.h>
 
@@ -20,7 +20,7 @@ static unsigned short cw(void) {
 static void *work(void *arg) {
     static const int modes[] = {FE_TONEAREST, FE_DOWNWARD, FE_UPWARD, FE_TOWARDZERO};
     int me = (int)(intptr_t)arg, mode = modes[me % 4];
-    EQ(fegetround(), FE_TONEAREST); // created by a thread with this mode
+    EQ(fegetround(), FE_TONEAREST); // its creator has this mode
     CHECK(!fesetround(mode), "fesetround");
     unsigned m = mxcsr() & 0xffc0;
     if (me & 4) m |= 0x8040; // flush to zero, denormals are zero

@@ -1,6 +1,6 @@
-// Threads wait on a few words, and are woken all at once, by ones and by threes, with and without
-// sets of bits, by signals and by time, in any order: as many waits say that they were woken as
-// wakes say that they woke, and every wait ends.
+// Threads wait on a few words. They are woken all at once, one by one and three by three, with and
+// without bit sets, in any order. Signals and timeouts end waits, too. Waits report as many
+// wake-ups as wakes do, and every wait ends.
 #include "pthread_test.h"
 #include <limits.h>
 #include <linux/futex.h>

@@ -1,6 +1,6 @@
-// A handler ends a futex wait with EINTR; under SA_RESTART an untimed wait goes on, a timed one
-// still gets EINTR. A stop without a handler restarts a timed wait (restart_syscall, number 219),
-// which then ends at its time.
+// A handler ends a futex wait with EINTR. Under SA_RESTART an untimed wait continues, but a timed
+// one still gets EINTR. A stop without a handler restarts a timed wait (restart_syscall, number
+// 219), which then ends on time.
 #include "pthread_futex.h"
 #include <signal.h>
 
@@ -40,7 +40,7 @@ static void interrupt_all(pthread_t *t) {
     }
     while (__atomic_load_n(&entered, __ATOMIC_SEQ_CST) < threads) t_sleep_us(100);
     for (int i = 0; i < threads; i++) {
-        // Again and again, because the first may come before the wait.
+        // Repeat, since the first signal may come before the wait.
         while (__atomic_load_n(&results[i], __ATOMIC_SEQ_CST) == 1) {
             OK(pthread_kill(t[i], SIGUSR1));
             t_sleep_us(200);
@@ -79,7 +79,7 @@ int main(void) {
     t_sleep_ms(2);
     int left = threads;
     while (left) {
-        // the two kinds of waiter are told apart
+        // private and shared waiters are in different queues
         long r = futex(left, &word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
         r += futex(left, &word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
         left -= (int)r;
@@ -91,7 +91,7 @@ int main(void) {
         EQ(results[i], 0);
     }
     PHASE("SA_RESTART, timed");
-    kinds = 4; // timed only
+    kinds = 4; // timed waits only
     caught = entered = 0;
     interrupt_all(t);
     PHASE("stopped and continued");

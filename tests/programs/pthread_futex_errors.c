@@ -1,5 +1,4 @@
-// What the futex call answers without sleeping, and its timeouts: values as the Linux manual has
-// them.
+// Results of futex calls that do not sleep, and timeouts: as in the Linux manual.
 #include "pthread_futex.h"
 
 static __thread uint32_t pair[2];
@@ -22,7 +21,7 @@ static void timeouts(int how, int private) {
               "absolute timeout early on clock %d", (int)clock);
         EQ(futex(how, &word, op, 0, &past, NULL, FUTEX_BITSET_MATCH_ANY), -ETIMEDOUT);
         EQ(futex(how, &word, op, 0, &wrong, NULL, FUTEX_BITSET_MATCH_ANY), -EINVAL);
-        // the value is looked at first
+        // the value is compared before the timeout expires
         EQ(futex(how, &word, op, 1, &past, NULL, FUTEX_BITSET_MATCH_ANY), -EAGAIN);
     }
 }
@@ -40,7 +39,7 @@ static void *all(void *arg) {
             EQ(futex(how, (void *)0x10, FUTEX_WAIT | private, 0, NULL, NULL, 0), -EFAULT);
             EQ(futex(how, (void *)0x8000000000000000, FUTEX_WAIT | private, 0, NULL, NULL, 0),
                -EFAULT);
-            // the timeout's address
+            // an invalid address of the timeout
             EQ(futex(how, &word, FUTEX_WAIT | private, 0, (void *)0x10, NULL, 0), -EFAULT);
             EQ(futex(how, &word, FUTEX_CMP_REQUEUE | private, 0, NULL, (void *)0x12, 0), -EINVAL);
             EQ(futex(how, &word, FUTEX_CMP_REQUEUE | private, 1, (void *)1L, &pair[1], 1), -EAGAIN);
@@ -53,15 +52,15 @@ static void *all(void *arg) {
             EQ(futex(how, &word, FUTEX_WAKE_BITSET | private, 1, NULL, NULL, 1), 0);
             EQ(futex(how, &word, FUTEX_REQUEUE | private, 1, (void *)1L, &pair[1], 0), 0);
             EQ(futex(how, &word, FUTEX_CMP_REQUEUE | private, 1, (void *)1L, &pair[1], 0), 0);
-            // A waiter's word may lie in read-only memory, and waking what is not mapped is no
-            // error if private.
+            // The word of a waiter may be in read-only memory. A private wake of an unmapped
+            // address is no error.
             static const uint32_t readonly = 5;
             EQ(futex(how, (void *)&readonly, FUTEX_WAIT | private, 4, NULL, NULL, 0), -EAGAIN);
             timeouts(how, private);
         }
         EQ(futex(how, (void *)0x10000, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL, NULL, 0), 0);
     }
-    // libc's syscall() leaves errno alone on success and sets it on failure.
+    // libc's syscall() sets errno only on failure.
     errno = 77;
     EQ(syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0), 0);
     EQ(errno, 77);

@@ -1,6 +1,6 @@
-// Waiters of equal priority are woken in the order of their arrival, one a wake. That one has
-// arrived is known because CMP_REQUEUE can move it from its own word to the end of the common
-// queue, which also keeps order.
+// A wake of one wakes waiters of equal priority in order of arrival. CMP_REQUEUE shows that a
+// waiter has arrived: it moves it from a word of its own to the end of the common queue, which also
+// keeps order.
 #include "pthread_futex.h"
 
 static uint32_t queue, *own;
@@ -14,8 +14,8 @@ static void *waiter(void *arg) {
     order[__atomic_fetch_add(&n_woken, 1, __ATOMIC_SEQ_CST)] = i;
     return NULL;
 }
-// All on the same word from the start. How many wait there is known by moving them from it to
-// itself, which leaves them as they are.
+// Return the number of waiters, all of which wait on `queue` from the start: requeue them from that
+// word to itself, which changes nothing.
 static int waiting(void) {
     return (int)futex(0, &queue, FUTEX_CMP_REQUEUE | private, 0, (void *)1024L, &queue, 0);
 }
@@ -30,7 +30,7 @@ static void wake_one_by_one(int threads) {
     for (int i = 0; i < threads; i++) {
         EQ(futex(i, &queue, FUTEX_WAKE | private, 1, NULL, NULL, 0), 1);
         while (__atomic_load_n(&n_woken, __ATOMIC_SEQ_CST) <= i) t_sleep_us(50);
-        // with shared ones the kernel itself swaps two now and then: 1 run in 300, natively, under
+        // with shared futexes the kernel itself sometimes swaps two: in 1 of 300 native runs, under
         // load
         if (private) EQ(order[i], i);
     }

@@ -1,6 +1,5 @@
 // Counts and selection: WAKE and WAKE_BITSET, REQUEUE and CMP_REQUEUE, WAKE_OP with every operation
-// and comparison. A waiter counts itself before it waits; since that is not yet waiting, wakers
-// repeat until the sum is right.
+// and comparison. A waiter counts itself before it waits, so wakers repeat until the sum is right.
 #include "pthread_futex.h"
 
 static uint32_t word, other;
@@ -15,7 +14,7 @@ static void *waiter(void *arg) {
     struct waiter *w = &waiters[(intptr_t)arg];
     __atomic_add_fetch(&entered, 1, __ATOMIC_SEQ_CST);
     long r;
-    // Nobody changes the word: only a wake-up ends it.
+    // The word never changes: only a wake-up ends the wait.
     while ((r = futex(w->how, &word, FUTEX_WAIT_BITSET | private, 0, NULL, NULL, w->bits)) ==
            -EINTR) {}
     EQ(r, 0);
@@ -47,7 +46,7 @@ static uint32_t any(int i) {
 }
 static uint32_t by_parity(int i) { return i & 1 ? 0xf0 : 0x0f; }
 
-// Wakes exactly n in all, in portions of at most `portion`.
+// Wake exactly n threads, at most `portion` per call.
 static void wake(int n, int portion, int op, uint32_t bits) {
     for (int how = 0; n > 0; how++) {
         int ask = n < portion ? n : portion;
@@ -60,7 +59,7 @@ static void wake(int n, int portion, int op, uint32_t bits) {
 static void settle(int n) {
     while (__atomic_load_n(&woken, __ATOMIC_SEQ_CST) < n) t_sleep_us(100);
     t_sleep_ms(2);
-    EQ(__atomic_load_n(&woken, __ATOMIC_SEQ_CST), n); // and no more than those
+    EQ(__atomic_load_n(&woken, __ATOMIC_SEQ_CST), n); // no more than those
 }
 
 static void wakes(void) {
@@ -73,7 +72,7 @@ static void wakes(void) {
     finish(t);
 
     t = start(by_parity);
-    // matches nobody
+    // matches no waiter
     EQ(futex(0, &word, FUTEX_WAKE_BITSET | private, INT_MAX, NULL, NULL, 0xff00), 0);
     wake(threads / 2, INT_MAX, FUTEX_WAKE_BITSET, 0x80);
     settle(threads / 2);
@@ -93,8 +92,8 @@ static void requeues(void) {
             moved += (int)r;
             if (!r) t_sleep_us(100);
         }
-        EQ(futex(0, &word, FUTEX_WAKE | private, INT_MAX, NULL, NULL, 0), 0); // nobody is left here
-        // One woken and one moved back: CMP_REQUEUE counts both.
+        EQ(futex(0, &word, FUTEX_WAKE | private, INT_MAX, NULL, NULL, 0), 0); // none left here
+        // none left here
         if (threads >= 2) EQ(futex(1, &other, op, 1, (void *)1L, &word, 0), 2);
         settle(1);
         EQ(futex(0, &word, FUTEX_WAKE | private, INT_MAX, NULL, NULL, 0), 1);
@@ -142,7 +141,7 @@ static void *pair_waiter(void *arg) { // waits on `word` or `other`
     __atomic_add_fetch(&woken, 1, __ATOMIC_SEQ_CST);
     return NULL;
 }
-// the second word is woken only if the comparison with its old value holds
+// WAKE_OP wakes the second word only if the comparison with its old value holds.
 static void wake_op_compare(void) {
     static const struct {
         int cmp, arg, holds;
@@ -159,7 +158,7 @@ static void wake_op_compare(void) {
         pthread_t a = t_spawn(pair_waiter, (void *)0L), b = t_spawn(pair_waiter, (void *)1L);
         while (__atomic_load_n(&entered, __ATOMIC_SEQ_CST) < 2) t_sleep_us(50);
         long sum = 0, want = 1 + cmps[i].holds;
-        // ADD 0 keeps the value, so that it may be repeated until both have gone to wait.
+        // ADD 0 keeps the value, so that the call can be repeated until both threads wait.
         for (int how = 0; sum < want; how++) {
             long r = futex(how, &word, FUTEX_WAKE_OP | private, 1, (void *)1L, &other,
                            FUTEX_OP(FUTEX_OP_ADD, 0, cmps[i].cmp, cmps[i].arg));

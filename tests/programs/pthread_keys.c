@@ -1,5 +1,5 @@
-// Thread-specific data: values stay with their thread over blocking, destructors run, again if they
-// set the key anew.
+// Thread-specific data: values stay with their thread across blocking. Destructors run, and run
+// again if they set the key.
 #include "pthread_test.h"
 
 static pthread_key_t key, again, plain[64];
@@ -16,7 +16,7 @@ static void destroy(void *v) {
 }
 static void set_again(void *v) {
     __atomic_add_fetch(&reruns, 1, __ATOMIC_SEQ_CST);
-    // for ever: the library stops after PTHREAD_DESTRUCTOR_ITERATIONS
+    // each time: the library stops after PTHREAD_DESTRUCTOR_ITERATIONS
     OK(pthread_setspecific(again, v));
 }
 static void *work(void *arg) {

@@ -1,5 +1,5 @@
-// Priority-inheritance mutexes: the futex word holds the owner's kernel tid, so a context that is
-// carried by another kernel thread would own the wrong mutex.
+// Priority-inheritance mutexes: the futex word holds the owner's kernel tid. A thread that runs on
+// another thread's carrier must not appear as a different owner.
 #include "pthread_test.h"
 #include <linux/futex.h>
 
@@ -35,7 +35,7 @@ static void *times_out(void *arg) {
         clockid_t clock = c ? CLOCK_MONOTONIC : CLOCK_REALTIME;
         struct timespec until = t_after_ms(clock, 15);
         int r = pthread_mutex_clocklock(&mutex, clock, &until);
-        // Old kernels or libcs cannot wait for a PI mutex on the monotonic clock.
+        // Old kernels or libcs cannot wait for a PI mutex on CLOCK_MONOTONIC.
         if (c && r == EINVAL) continue;
         EQ(r, ETIMEDOUT);
         int64_t late = t_now(clock) - ((int64_t)until.tv_sec * 1000000000 + until.tv_nsec);
@@ -77,7 +77,7 @@ int main(void) {
     }
     PHASE("ring");
     init(PTHREAD_MUTEX_NORMAL);
-    if (threads > 16) threads = 16; // each turn wakes them all
+    if (threads > 16) threads = 16; // each turn wakes all of them
     rounds = t_share(1000, threads);
     t_run(threads, ring);
     EQ(counter, (long)threads * rounds);

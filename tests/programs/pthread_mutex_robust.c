@@ -1,4 +1,4 @@
-// Robust mutexes: the kernel itself marks the word and wakes one waiter when the owner dies.
+// Robust mutexes: when the owner dies, the kernel marks the word and wakes one waiter.
 #include "pthread_test.h"
 
 static pthread_mutex_t *mutex;
@@ -15,7 +15,7 @@ static void init(int shared, int protocol) {
     *counter = 0;
 }
 
-// Every thread dies holding the mutex; its successor repairs it.
+// Every thread dies with the mutex held; its successor repairs it.
 static void *die_holding(void *arg) {
     int r = pthread_mutex_lock(mutex);
     if (r == EOWNERDEAD)
@@ -35,9 +35,9 @@ static void *count(void *arg) {
     return arg;
 }
 
-// One after another: glibc 2.36 does not wake those who wait for an unrecoverable mutex, natively
-// (its lll_unlock takes FUTEX_WAITERS for a negative number). No trylock: that leaves the word
-// locked for ever.
+// Called by one thread at a time: natively, glibc 2.36 does not wake waiters of an unrecoverable
+// mutex (its lll_unlock takes FUTEX_WAITERS for a negative number). No trylock, which would leave
+// the word locked.
 static void *give_up(void *arg) {
     EQ(pthread_mutex_lock(mutex), EOWNERDEAD);
     OK(pthread_mutex_unlock(mutex));

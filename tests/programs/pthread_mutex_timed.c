@@ -1,5 +1,5 @@
-// timedlock and clocklock: time out no earlier than asked, on both clocks; take the mutex when it
-// comes free; and a counter stays exact while THREADS threads lock with random short timeouts.
+// timedlock and clocklock on both clocks do not time out early, and acquire the mutex when it
+// becomes free. A counter stays exact while THREADS threads lock with random short timeouts.
 #include "pthread_test.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -1,4 +1,5 @@
-// Each mutex type keeps a counter exact among THREADS threads, and answers misuse as POSIX says.
+// Each mutex type keeps a counter exact among THREADS threads, and handles misuse as POSIX
+// requires.
 #include "pthread_test.h"
 
 static pthread_mutex_t mutex;
@@ -20,7 +21,7 @@ static void *count(void *arg) {
         int depth = type == PTHREAD_MUTEX_RECURSIVE ? 3 : 1;
         for (int d = 0; d < depth; d++) OK(pthread_mutex_lock(&mutex));
         long seen = counter;
-        // Giving the CPU away inside the section is what makes an unprotected counter lose updates.
+        // Yielding in the critical section makes an unprotected counter lose updates.
         if (i % 64 == 0) sched_yield();
         counter = seen + 1;
         for (int d = 0; d < depth; d++) OK(pthread_mutex_unlock(&mutex));

@@ -1,5 +1,5 @@
-// pthread_once: runs once while everybody else waits for its end; runs again if the first was
-// cancelled in it.
+// pthread_once runs the function once while all other threads wait for its end. It runs again if
+// the first run was cancelled.
 #include "pthread_test.h"
 
 static pthread_once_t once[50], cancelled = PTHREAD_ONCE_INIT;

@@ -1,5 +1,5 @@
 // Process-shared mutex, condition variable, barrier, semaphore, rwlock and spinlock in a shared
-// mapping, between processes that have threads: these words must reach waiters in other processes.
+// mapping, between processes with threads: wake-ups must reach waiters in other processes.
 #include "pthread_test.h"
 #include <semaphore.h>
 

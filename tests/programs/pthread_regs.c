@@ -1,7 +1,7 @@
 // Every register but rax, rcx and r11, the vector and mask registers, the x87 stack and the red
-// zone survive a futex wait: the kernel keeps them, so a user-space switch must. Pairs of threads
-// pass a turn; each wait is made from assembly with its own pattern everywhere, by an instruction
-// of this object or through libc's syscall().
+// zone survive a futex wait: the kernel preserves them, so a switch in user space must. Pairs of
+// threads pass a turn. Each wait is made from assembly with a pattern of its own in all registers,
+// by an instruction of this object or through libc's syscall().
 #include "pthread_futex.h"
 
 struct args {
@@ -71,7 +71,7 @@ __asm__(
     " .ifnc \\kind, sse\n vzeroupper\n .endif\n"
     " ret\n .cfi_endproc\n"
     ".endm\n"
-    ".macro STORE kind\n" // rcx = out; rax is kept
+    ".macro STORE kind\n" // rcx = out; preserves rax
     " mov %rbx, 0(%rcx)\n mov %rbp, 8(%rcx)\n mov %r12, 16(%rcx)\n mov %r13, 24(%rcx)\n"
         " mov %r14, 32(%rcx)\n mov %r15, 40(%rcx)\n"
     " fstpt 288(%rcx)\n"
@@ -122,12 +122,12 @@ static const fn fns[3][2] = {{regs_sse_inline, regs_sse_libc},
                              {regs_avx_inline, regs_avx_libc},
                              {regs_avx512_inline, regs_avx512_libc}};
 static int width, rounds;
-static uint32_t turns[512][16]; // a cache line each
+static uint32_t turns[512][16]; // each on a cache line of its own
 
 static void fill(struct state *s, uint64_t *seed) {
     unsigned char *p = (unsigned char *)s;
     for (size_t i = 0; i < sizeof *s; i++) p[i] = (unsigned char)t_rand(seed);
-    // a valid value, else fldt would normalize or fault
+    // a valid value, since fldt would normalize others or fault
     long double x = (long double)(t_rand(seed) + 1) / 3;
     memset(s->x87, 0, sizeof s->x87);
     memcpy(s->x87, &x, 10);
@@ -195,7 +195,7 @@ static void *work(void *arg) {
             compare(&in, &out, &a, libc, level, me, r);
         }
         __atomic_add_fetch(turn, 1, __ATOMIC_ACQ_REL);
-        // The waker's registers are watched too.
+        // The waker's registers are checked, too.
         int libc = r & 1;
         struct args a = {SYS_futex, (uint64_t)turn, FUTEX_WAKE_PRIVATE, 1, 0, 0, 0};
         fill(&in, &seed);

@@ -1,6 +1,6 @@
-// Read-write locks of each preference: writers exclude all, readers see whole updates, try and
-// timed forms, and a waiting writer gets in under the writer-preferring kind although readers keep
-// coming.
+// Read-write locks of each preference: writers exclude all others, readers see complete updates;
+// try and timed forms. With writer preference, a waiting writer gets the lock although new readers
+// keep coming.
 #include "pthread_test.h"
 
 static pthread_rwlock_t lock;
@@ -64,7 +64,7 @@ static void *blocked_writer(void *arg) { // main holds a read lock
     return arg;
 }
 
-// All readers must be inside at once before any leaves: readers do share.
+// All readers must be inside before any leaves: readers share the lock.
 static void *together(void *arg) {
     int all = (int)(intptr_t)arg;
     OK(pthread_rwlock_rdlock(&lock));
@@ -77,7 +77,7 @@ static void *together(void *arg) {
 static void *stubborn_reader(void *arg) {
     while (!__atomic_load_n(&stop, __ATOMIC_SEQ_CST)) {
         OK(pthread_rwlock_rdlock(&lock));
-        t_sleep_us(300); // they overlap, so the lock is hardly ever free
+        t_sleep_us(300); // readers overlap, so that the lock is rarely free
         OK(pthread_rwlock_unlock(&lock));
     }
     return arg;

@@ -66,8 +66,8 @@ static void *named_user(void *arg) {
     }
     return arg;
 }
-// The waiter destroys and overwrites the semaphore as soon as it has it; the poster must not touch
-// it any more.
+// The waiter destroys and overwrites the semaphore once it has acquired it; the poster must not
+// access it afterwards.
 static void *poster(void *arg) {
     SYS(sem_post((sem_t *)arg));
     return NULL;

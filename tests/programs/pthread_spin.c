@@ -1,4 +1,4 @@
-// Spinlocks of glibc and hand-made ones (test-and-set, ticket with sched_yield): exact counters
+// glibc's spinlocks and custom ones (test-and-set, ticket with sched_yield): counters stay exact
 // with more threads than CPUs.
 #include "pthread_test.h"
 

@@ -1,5 +1,5 @@
-// What every conformance program shares: a precise failure, THREADS, clocks, a seeded generator
-// and a watchdog that needs neither a thread nor a signal of the program under test.
+// Common part of all conformance programs: precise failure reports, THREADS, clocks, a seeded
+// generator, and a watchdog that uses neither a thread nor a signal of the program under test.
 #ifndef PTHREAD_TEST_H
 #define PTHREAD_TEST_H
 #ifndef _GNU_SOURCE
@@ -24,7 +24,8 @@
 #endif
 
 static long t_seed_value;
-// One line, written at once and without stdio's lock, because a failing thread may hold that lock.
+// Report a failure and exit. Writes one line at once, without stdio's lock, which a failing thread
+// may hold.
 static inline void t_fail(const char *file, int line, const char *what, const char *fmt, ...)
     __attribute__((format(printf, 4, 5), noreturn));
 static inline void t_fail(const char *file, int line, const char *what, const char *fmt, ...) {
@@ -53,19 +54,19 @@ static inline void t_fail(const char *file, int line, const char *what, const ch
         if (g_ != w_) \
             t_fail(__FILE__, __LINE__, "", "%s = %lld, expected %s = %lld", #got, g_, #want, w_); \
     } while (0)
-// A pthread call that must return 0.
+// Fail unless a pthread call returns 0.
 #define OK(call) \
     do { \
         int r_ = (call); \
         if (r_) \
             t_fail(__FILE__, __LINE__, "", "%s = %d (%s), expected 0", #call, r_, strerror(r_)); \
     } while (0)
-// A system call that must not return -1.
+// Fail if a system call returns -1.
 #define SYS(call) \
     do { \
         if ((call) == -1) t_fail(__FILE__, __LINE__, "", "%s: %s", #call, strerror(errno)); \
     } while (0)
-// A call that must return -1 with this errno.
+// Fail unless a call returns -1 with this errno.
 #define ERR(call, want) \
     do { \
         errno = 0; \
@@ -76,8 +77,7 @@ static inline void t_fail(const char *file, int line, const char *what, const ch
                    #call, r_, e_, strerror(e_), (want), strerror(want)); \
     } while (0)
 
-// THREADS from the environment, else twice the CPUs: the lowest ratio at which anything can go
-// wrong.
+// Return THREADS from the environment, or twice the CPUs: the lowest ratio with contention.
 static inline int t_threads(void) {
     const char *s = getenv("THREADS");
     int n = s ? atoi(s) : 0;
@@ -87,7 +87,7 @@ static inline int t_threads(void) {
     }
     return n < 2 ? 2 : n > 1024 ? 1024 : n;
 }
-// Splits a fixed amount of work, so that a test takes about the same time with any number of
+// Divide a fixed amount of work, so that a test takes about the same time with any number of
 // threads.
 static inline int t_share(int total, int threads) {
     return total / threads > 1 ? total / threads : 1;
@@ -120,12 +120,12 @@ static inline uint32_t t_rand(uint64_t *state) {
     return (uint32_t)(*state >> 33);
 }
 
-// The seed of a stress program, given or new; it is printed with every failure.
+// Return the seed of a stress program: SEED or a new one. Each failure prints it.
 static inline uint64_t t_seed(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     t_seed_value = t_env("SEED", t.tv_nsec / 7 % 1000000 + 1);
-    if (!getenv("SEED")) fprintf(stderr, "SEED=%ld\n", t_seed_value); // a hang prints nothing later
+    if (!getenv("SEED")) fprintf(stderr, "SEED=%ld\n", t_seed_value); // a hang prints nothing more
     return (uint64_t)t_seed_value;
 }
 
@@ -141,14 +141,14 @@ static inline void *t_join(pthread_t t) {
     if (r) FAIL("pthread_join: %s", strerror(r));
     return v;
 }
-// Runs fn(0) .. fn(n-1) in n threads and joins them.
+// Run fn(0) .. fn(n-1) in n threads and join them.
 static inline void t_run(int n, void *(*fn)(void *)) {
     pthread_t *t = (pthread_t *)calloc(n > 0 ? (size_t)n : 1, sizeof *t);
     for (int i = 0; i < n; i++) t[i] = t_spawn(fn, (void *)(intptr_t)i);
     for (int i = 0; i < n; i++) t_join(t[i]);
     free(t);
 }
-// The state letter of a thread in /proc ('S' while it sleeps in the kernel); 0 if it is gone.
+// Return a thread's state letter in /proc ('S': sleeps in the kernel); 0 if it has exited.
 static inline char t_state(pid_t tid) {
     char path[64], buf[256];
     snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
@@ -172,8 +172,8 @@ static inline long t_raw(long nr, long a, long b, long c, long d, long e) {
     return ret;
 }
 
-// Returns a function that makes a system call. Its code is in memory made at run time, so the
-// runtime does not redirect it.
+// Return a function that issues a system call. Its code is generated at run time, so the runtime
+// does not redirect it.
 typedef long t_syscall(long nr, long a, long b, long c, long d);
 static inline t_syscall *t_hidden_syscall(void) {
     static const unsigned char code[] = {
@@ -194,15 +194,14 @@ static inline t_syscall *t_hidden_syscall(void) {
 }
 
 static const char *volatile *t_phase_word;
-// Says what the program is doing, for the watchdog's message. Literals only: the watchdog is
-// another process.
+// Set the phase for the watchdog's message. Only literals work: the watchdog is another process.
 #define PHASE(text) \
     do { \
         if (t_phase_word) *t_phase_word = "" text; \
     } while (0)
-// An orphan made by a raw fork watches the program through a pidfd and kills it after WATCHDOG
-// seconds (default 60; 0 = none). Raw, so that neither libc nor a preloaded runtime takes part in
-// it.
+// Start the watchdog: an orphan made by a raw fork watches the program through a pidfd and kills it
+// after WATCHDOG seconds (default 60; 0: none). The fork is raw, so that neither libc nor a
+// preloaded runtime is involved.
 static inline void t_watchdog(void) {
     long seconds = t_env("WATCHDOG", 60);
     void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -235,7 +234,7 @@ static inline void t_watchdog(void) {
     if (child > 0)
         while (waitpid((pid_t)child, NULL, 0) == -1 && errno == EINTR) {}
 }
-// The last line of every main.
+// Print the last line of the program. Returns the exit code.
 static inline int t_ok(const char *name) {
     printf("ok %s\n", name);
     return fflush(stdout) ? 1 : 0;

@@ -1,6 +1,6 @@
-// Counters for each CPU that are counted up in restartable sequences (rseq(2)): without a lock, and
-// without an atomic instruction. What is lost if a sequence is not restarted, or counts for a CPU
-// on which its thread is not, is missing at the end.
+// Counters per CPU that are incremented in restartable sequences (rseq(2)), without locks and
+// atomic instructions. If a sequence is not restarted, or counts for a CPU other than its thread's,
+// counts are missing at the end.
 #include "pthread_test.h"
 
 #include <stdbool.h>
@@ -13,7 +13,8 @@ struct area { // struct rseq of linux/rseq.h, which may be older
 } __attribute__((aligned(AREA_BYTES)));
 static volatile long counter[CPUS][LINE];
 
-// False: restarted, or on another CPU.
+// Increment the counter of `cpu`. Returns false if the sequence was restarted or the thread is on
+// another CPU.
 static inline bool count_on(volatile struct area *a, uint32_t cpu) {
     __asm__ goto(".pushsection __rseq_cs, \"aw\"\n"
                  ".balign 32\n"
@@ -52,7 +53,7 @@ static void count_up(volatile struct area *a) {
     }
 }
 
-// The CPU of this thread, by the segment that the kernel keeps for that.
+// Return this thread's CPU, from the segment that the kernel keeps for that.
 static uint32_t real_cpu(void) {
     uint32_t limit;
     __asm__ volatile("lsl %1, %0" : "=r"(limit) : "r"(0x7bu) : "cc");
@@ -67,7 +68,7 @@ static void look_at_cpu(void) {
     FAIL("sched_getcpu() says %d, it is %u", sched_getcpu(), real_cpu());
 }
 
-static struct area *area_of_thread(void); // the program's way to one
+static struct area *area_of_thread(void); // defined by the program
 static pthread_barrier_t barrier;
 static int rounds;
 

@@ -1,8 +1,8 @@
 // build: -fno-builtin
 // build@O0: -O0 -fno-builtin
-// Loops that wait for ever, and loops that work and look alike. sched_loops NAME: a thread goes
-// around in that loop until standard input ends. Prints the number of the thread and the range of
-// the code that waits, in hexadecimal. sched_loops list: the names, `waits NAME` or `works NAME`.
+// Loops that wait forever, and loops that work but look alike. sched_loops NAME: run one thread in
+// that loop until standard input ends. Prints the thread's id and, in hexadecimal, the range of the
+// code that waits. sched_loops list: print the names, as `waits NAME` or `works NAME`.
 #define _GNU_SOURCE
 #include <ctype.h>
 #include <pthread.h>
@@ -17,14 +17,14 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Code in which a thread only ever waits has a section of its own, whose ends the linker names. */
+/* A section of code in which a thread only ever waits; the linker defines symbols for its ends. */
 #define WAIT(name) static __attribute__((noinline, section("waiting"))) void name(void)
 #define WORK(name) static __attribute__((noinline)) void name(void)
 #define pause() __builtin_ia32_pause()
 extern const char __start_waiting[], __stop_waiting[];
 
-static _Alignas(64) volatile int held = 1; /* a lock that is taken, for ever */
-static _Alignas(64) volatile int flag;     /* a flag that nobody sets */
+static _Alignas(64) volatile int held = 1; /* a lock that is never released */
+static _Alignas(64) volatile int flag;     /* a flag that is never set */
 static _Alignas(64) volatile int flag2;
 static _Alignas(64) volatile atomic_int aflag;
 static _Alignas(64) struct {
@@ -340,7 +340,7 @@ WORK(drain) {
     }
 }
 
-/* --- threads that pass a token on: both, by turns --------------------------------------------- */
+/* --- threads that pass a token: they wait and work in turn ------------------------------------ */
 static _Alignas(64) volatile unsigned token;
 static __attribute__((noinline, section("waiting"))) void wait_for_token(unsigned mine) {
     while ((token & 1) != mine) pause();

@@ -1,5 +1,5 @@
-// sigaltstack is each thread's own: the handler runs on it, sees SS_ONSTACK, and a stack overflow
-// is survived there.
+// Each thread has its own sigaltstack: the handler runs on it and sees SS_ONSTACK, and handles a
+// stack overflow there.
 #include "pthread_test.h"
 #include <setjmp.h>
 #include <signal.h>
@@ -31,7 +31,7 @@ static void overflow(int sig, siginfo_t *si, void *ctx) {
           "SIGSEGV not on the thread's alternate stack");
     siglongjmp(env, 1);
 }
-// never negative, but the compiler does not know
+// n is never negative, but the compiler does not know that.
 static int __attribute__((noinline)) recurse(int n) {
     volatile char frame[4096];
     frame[0] = (char)n;

@@ -1,6 +1,6 @@
-// A server's way with signals: main blocks them, then makes its threads, one of which waits for
-// them (sigwait). The others inherit the mask, meet at barriers meanwhile, and must never see a
-// signal. Argument "every": blocks them all.
+// Signals as in a server: main blocks them, then creates its threads, one of which waits for them
+// (sigwait). The others inherit the mask, meet at barriers, and must never handle a signal.
+// Argument "every": block all signals.
 #include "pthread_test.h"
 #include <signal.h>
 
@@ -23,7 +23,7 @@ static void check_mask(void) {
 static void *worker(void *arg) {
     check_mask();
     for (int leave = 0; !leave;) {
-        // One of them decides for all.
+        // One thread decides for all.
         if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD) leaving = stop;
         pthread_barrier_wait(&barrier);
         leave = leaving;
@@ -63,7 +63,7 @@ int main(int argc, char **argv) {
     for (long i = 0; i < threads; i++) t_join(t[i]);
     t_join(w);
     EQ(handled, 0);
-    // Unblocked: the rest of the program sees them as usual.
+    // Unblocked signals must work as usual.
     EQ(pthread_sigmask(SIG_UNBLOCK, &blocked, NULL), 0);
     EQ(kill(getpid(), SIGTERM), 0);
     EQ(handled, 1);

@@ -1,6 +1,6 @@
-// Threads that compute until all of them do, each at least for a moment: in some rounds with all
-// signals blocked, so nothing can make them give way, in some without, and in some both, one after
-// the other. A barrier lies between.
+// Threads that compute until all of them do, each at least for a moment. In some rounds all signals
+// are blocked, so that no thread can be preempted; in some, none are; in some, each thread changes
+// its mask. A barrier separates the rounds.
 #include "pthread_test.h"
 #include <signal.h>
 #include <stdbool.h>
@@ -16,7 +16,7 @@ static void block(int how) {
     EQ(pthread_sigmask(how, &all, NULL), 0);
 }
 
-// Work, not a wait: what it computes is never the same.
+// Work that is no wait: its state never repeats.
 static uint64_t compute(uint64_t x, int n) {
     for (int i = 0; i < n; i++) x = x * 6364136223846793005u + 1442695040888963407u;
     return x;

@@ -1,5 +1,5 @@
 // Children that die of a signal while their other threads block or compute: abort, a wild pointer,
-// kill, raise, an illegal instruction; the status is the signal's. With a handler, si_addr and the
+// kill, raise, an illegal instruction. The status is the signal's. In a handler, si_addr and the
 // instruction pointer are right.
 #include "pthread_test.h"
 #include <setjmp.h>
@@ -73,7 +73,7 @@ int main(void) {
             pid_t pid = fork();
             SYS(pid);
             if (!pid) {
-                signal(SIGINT, SIG_DFL); // a shell's background job begins with it ignored
+                signal(SIGINT, SIG_DFL); // ignored if a shell runs this in the background
                 OK(pthread_barrier_init(&barrier, NULL, 2));
                 for (int i = 0; i < threads / 2 + 2; i++) t_spawn(other, (void *)(intptr_t)i);
                 if (from_main) die();

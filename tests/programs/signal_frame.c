@@ -1,5 +1,5 @@
-// What a handler finds in its frame, and what becomes of what it changes there: registers, the
-// mask, the vector state, the alternate stack.
+// A handler's frame, and the effect of its changes to it: registers, the mask, the vector state,
+// the alternate stack.
 #include "pthread_test.h"
 #include <setjmp.h>
 #include <signal.h>
@@ -29,7 +29,7 @@ static void handler(int sig, siginfo_t *info, void *context) {
     CHECK((char *)uc->uc_mcontext.fpregs - (char *)uc > 0 &&
               (char *)uc->uc_mcontext.fpregs - (char *)uc < 1024,
           "vector state away from the frame");
-    EQ(uc->uc_mcontext.fpregs->mxcsr & 0x6000, 0x2000); // as below
+    EQ(uc->uc_mcontext.fpregs->mxcsr & 0x6000, 0x2000); // set by rounding(1)
     unsigned mxcsr;
     __asm__("stmxcsr %0" : "=m"(mxcsr));
     EQ(mxcsr, 0x1f80);
@@ -37,7 +37,7 @@ static void handler(int sig, siginfo_t *info, void *context) {
     SYS(sigaltstack(NULL, &now));
     if (what == DISABLED) {
         CHECK(now.ss_flags & SS_DISABLE, "not disarmed");
-        SYS(sigaltstack(&other, NULL)); // taken back at the end
+        SYS(sigaltstack(&other, NULL)); // undone at the end of the handler
     } else {
         EQ(now.ss_sp == stack, 1);
         EQ(now.ss_flags, SS_ONSTACK);
@@ -61,7 +61,7 @@ static void rounding(unsigned up) {
     unsigned mxcsr = up ? 0x3f80 : 0x1f80;
     __asm__ volatile("ldmxcsr %0" : : "m"(mxcsr));
 }
-static long raise_here(int sig) { // tgkill, with a known rbx and a known stack pointer
+static long raise_here(int sig) { // tgkill with a known rbx and stack pointer
     long rbx = 1, pid = getpid(), tid = gettid();
     rounding(1);
     __asm__ volatile("mov %%rsp, %1\n\tmov %%r8, %%rbx\n\tsyscall"
@@ -165,7 +165,7 @@ int main(void) {
     for (int i = 0; i < t_threads(); i++) t[i] = t_spawn(work, NULL);
     work(NULL);
     for (int i = 0; i < t_threads(); i++) t_join(t[i]);
-    // SA_RESETHAND resets the handler and nothing else.
+    // SA_RESETHAND resets only the handler.
     struct sigaction once = {.sa_handler = nothing,
                              .sa_flags = SA_SIGINFO | SA_RESETHAND | SA_NODEFER};
     sigaddset(&once.sa_mask, SIGUSR2);

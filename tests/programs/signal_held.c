@@ -1,7 +1,7 @@
-// Signals that the runtime never blocks in the kernel, faults' and its own, sent by kill(2) and the
-// like to threads that block them: they are pending as natively, for the thread or the process;
-// whoever unblocks them, or waits for them, gets them, with what was sent; children and programs
-// that are executed have the mask; a fault that is blocked ends the process.
+// Signals that the runtime never blocks in the kernel (faults' and its own), sent by kill(2) and
+// similar calls to threads that block them. They must be pending as natively, for the thread or the
+// process. A thread that unblocks them or waits for them gets them with their data. Children and
+// executed programs have the mask. A blocked fault ends the process.
 #include "pthread_test.h"
 #include <poll.h>
 #include <signal.h>
@@ -55,7 +55,7 @@ static void queue(int sig, int number) {
     SYS(sigqueue(getpid(), sig, (union sigval){.sival_int = number}));
 }
 
-// All block it: pending until one of them lets it through, or waits for it.
+// All threads block the signal: it is pending until one of them unblocks it or waits for it.
 static void *one(void *arg) {
     sigset_t s = all_held();
     OK(pthread_sigmask(SIG_BLOCK, &s, NULL));
@@ -74,18 +74,18 @@ static void *one(void *arg) {
         block(SIG_BLOCK, sig);
         EQ(is_pending(sig), 0);
         meet();
-        meet(); // again
+        meet(); // main sends it again
         EQ(sigwaitinfo(&s, &info), sig);
         EQ(info.si_value.sival_int, 100 + i);
         EQ(info.si_code, SI_QUEUE);
-        meet(); // and again, while this waits
+        meet(); // main sends it during the wait
         EQ(sigwaitinfo(&s, &info), sig);
         EQ(info.si_value.sival_int, 200 + i);
         meet();
-        meet(); // to main
+        meet(); // main takes it
         EQ(is_pending(sig), 0);
         meet();
-        meet(); // it is ignored now, and so discarded
+        meet(); // main ignores it now, which discards it
         EQ(is_pending(sig), 0);
         struct timespec none = {0, 0};
         ERR(sigtimedwait(&s, NULL, &none), EAGAIN);
@@ -94,7 +94,7 @@ static void *one(void *arg) {
         sigfillset(&open);
         sigdelset(&open, sig);
         here = 0;
-        meet(); // main sends it while this waits, or before
+        meet(); // main sends it during the wait, or before
         ERR(sigsuspend(&open), EINTR);
         EQ(last, sig);
         EQ(here, 1);
@@ -146,7 +146,7 @@ static void all_block(void) {
     OK(pthread_sigmask(SIG_SETMASK, &before, NULL));
 }
 
-// One of the threads does not block them: it is the one that handles what the process is sent.
+// One thread does not block the signals: it must handle those sent to the process.
 static void *open_one(void *arg) {
     meet();
     while (!stop) {}
@@ -172,7 +172,8 @@ static void one_does_not(void) {
     OK(pthread_sigmask(SIG_SETMASK, &before, NULL));
 }
 
-// Threads that block a signal, and wait for something else, do not keep it from who waits for it.
+// Threads that block a signal and wait for something else must not keep it from a thread that waits
+// for it.
 enum { SELECTS, POLLS, WAITS_FOR_ANOTHER, ASKS, KINDS };
 static void *waits(void *kind) {
     sigset_t all, urg = set_of(SIGURG);
@@ -209,7 +210,7 @@ static void others_wait(void) {
     OK(pthread_sigmask(SIG_SETMASK, &before, NULL));
 }
 
-// Without a handler: blocked, they are pending, and end nothing.
+// Blocked signals without handlers are pending and end no process.
 static void *takes(void *arg) {
     for (int i = 0; i < HELD; i++) {
         sigset_t s = set_of(held[i]);
@@ -234,7 +235,7 @@ static void no_handlers(void) {
     OK(pthread_sigmask(SIG_SETMASK, &before, NULL));
 }
 
-// Threads end by exit(2) while signals come for them.
+// Threads exit by exit(2) while signals are sent to them.
 static volatile int ending;
 static void *ends(void *arg) {
     ending = gettid();
@@ -252,7 +253,7 @@ static void exits(void) {
     }
 }
 
-// Children. 11: what is executed has the mask and the pending signal.
+// Exit codes of children: 11: the executed program has the mask and the pending signal.
 static int status_of(pid_t child) {
     int status;
     SYS(child);
@@ -263,7 +264,7 @@ static void *idle(void *arg) {
     meet();
     return arg;
 }
-// That they are ignored is inherited by what is executed.
+// Return 0 if all signals are ignored: exec inherits that.
 static int ignores(void) {
     for (int i = 0; i < HELD; i++) {
         struct sigaction now;
@@ -282,7 +283,7 @@ static int executed(void) {
 }
 static void children(void) {
     OK(pthread_barrier_init(&barrier, NULL, 2));
-    pthread_t t = t_spawn(idle, NULL); // the runtime has begun
+    pthread_t t = t_spawn(idle, NULL); // activates the runtime
     sigset_t s = all_held(), before;
     OK(pthread_sigmask(SIG_BLOCK, &s, &before));
     pid_t child = fork();
@@ -304,7 +305,7 @@ static void children(void) {
     }
     EQ(WEXITSTATUS(status_of(child)), 13);
     child = fork();
-    if (!child) { // its handler is not to run
+    if (!child) { // the handler must not run
         *(volatile char *)8 = 1;
         _exit(15);
     }

@@ -1,5 +1,5 @@
-// Threads that have an alternate stack, have left a handler on it by siglongjmp, once, and then
-// meet at a barrier: they can be carried like others.
+// Threads with an alternate stack that have left a handler on it by siglongjmp once, and then meet
+// at a barrier: they can still be switched in user space.
 #include "pthread_test.h"
 #include <setjmp.h>
 #include <signal.h>

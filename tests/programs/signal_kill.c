@@ -1,6 +1,6 @@
-// pthread_kill reaches exactly the thread it names, with the right pthread_self, gettid,
-// thread-local data and stack, whether that thread computes, waits in a condition variable, a
-// semaphore, a mutex or a futex, or sleeps.
+// pthread_kill reaches exactly the named thread, with the right pthread_self, gettid, thread-local
+// data and stack. The thread computes, sleeps, or waits for a condition variable, a semaphore, a
+// mutex or a futex.
 #include "pthread_futex.h"
 #include <gnu/libc-version.h>
 #include <semaphore.h>
@@ -104,7 +104,7 @@ int main(void) {
     __atomic_store_n(&word, 1, __ATOMIC_SEQ_CST);
     futex(0, &word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
     for (int i = 0; i < threads; i++) SYS(sem_post(&sem));
-    // Not yet joined. Before 2.34 glibc says of a thread that has ended that there is none.
+    // Not joined yet. Before 2.34 glibc returns ESRCH for a thread that has exited.
     int since_2_34 = strcmp(gnu_get_libc_version(), "2.34") >= 0;
     for (int i = 0; i < threads; i++) {
         int e = pthread_kill(t[i], 0);

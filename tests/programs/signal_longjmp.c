@@ -1,6 +1,6 @@
-// siglongjmp out of a handler that interrupted a futex wait (sem_wait, a raw futex, usleep), again
-// and again, in main and in threads; the mask is restored and the thread works as before. Plain
-// setjmp/longjmp between switches too.
+// siglongjmp out of a handler that interrupted a futex wait (sem_wait, a raw futex, usleep),
+// repeatedly, in main and in threads. The mask is restored and the thread works as before. Plain
+// setjmp/longjmp between switches, too.
 #include "pthread_futex.h"
 #include <semaphore.h>
 #include <setjmp.h>
@@ -41,7 +41,7 @@ static void jumps(struct target *me, int who) {
         sigset_t now;
         OK(pthread_sigmask(SIG_SETMASK, NULL, &now));
         EQ(sigismember(&now, SIGUSR1), 0);
-        // Blocking works as before.
+        // Blocking must still work.
         OK(pthread_mutex_lock(&mutex));
         counter++;
         OK(pthread_mutex_unlock(&mutex));
@@ -60,7 +60,7 @@ static void *thread(void *arg) {
     jumps(&targets[i], i);
     return NULL;
 }
-static void *pest(void *arg) { // signals everybody until all have done their rounds
+static void *pest(void *arg) { // signals every thread until all have done their rounds
     int n = (int)(intptr_t)arg;
     for (int left = n; left;) {
         left = n;
@@ -88,8 +88,8 @@ int main(void) {
     for (int i = 1; i < threads; i++) targets[i].thread = t_spawn(thread, (void *)(intptr_t)i);
     pthread_t p = t_spawn(pest, (void *)(intptr_t)threads);
     jumps(&targets[0], 0);
-    // The pest ends before the first join: after it a handle is no longer valid, and pthread_kill
-    // reads a stack that may be unmapped.
+    // The pest ends before the first join: after a join the handle is invalid, and pthread_kill
+    // would read a stack that may be unmapped.
     t_join(p);
     for (int i = 1; i < threads; i++) t_join(targets[i].thread);
     EQ(counter, threads * rounds);

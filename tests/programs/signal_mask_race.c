@@ -1,6 +1,6 @@
-// Signals that arrive at any moment while masks are asked for and changed, and while the program
-// forks: what it is told of its mask is what it has set, nothing stays blocked, and a child starts
-// with its parent's mask and none of its signals.
+// Signals that arrive at any time while masks are read and changed, and while the program forks.
+// The program reads the masks that it has set, and no signal stays blocked. A child starts with its
+// parent's mask and none of its signals.
 #include "pthread_test.h"
 #include <signal.h>
 #include <sys/time.h>

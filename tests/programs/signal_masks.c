@@ -1,6 +1,6 @@
-// Threads with different signal masks, which wait for each other, compute and change their masks:
-// no handler runs in a thread that blocks its signal, none is lost, a thread reads its own mask,
-// and a write to a closed pipe is pending for the thread that made it.
+// Threads with different signal masks that wait for each other, compute and change their masks. No
+// handler runs in a thread that blocks its signal, and no signal is lost. A thread reads its own
+// mask, and SIGPIPE is pending for the thread that wrote.
 #include "pthread_test.h"
 #include <signal.h>
 #include <sys/time.h>
@@ -10,7 +10,7 @@ static const int directed[SIGNALS] = {SIGUSR1, SIGUSR2, SIGQUIT, 40};
 static int threads, rounds;
 static pthread_t thread[MOST];
 static pthread_barrier_t barrier, begin;
-static int sent[MOST], handled[MOST]; // of number 40, which is counted
+static int sent[MOST], handled[MOST]; // signal 40, which is counted
 static __thread sigset_t mine;
 static __thread int me = -1;
 
@@ -19,7 +19,7 @@ static void handler(int sig) {
     if (sig == 40) __atomic_fetch_add(&handled[me], 1, __ATOMIC_SEQ_CST);
 }
 
-// The mask of handlers is noted before it is in force, and the other way round.
+// Set a random mask. `mine` has to be valid for handlers at any time during the change.
 static void set_mask(uint64_t *state) {
     sigset_t new, old, read;
     sigemptyset(&new);
@@ -29,7 +29,7 @@ static void set_mask(uint64_t *state) {
     if (me % 2) sigaddset(&new, SIGPIPE);
     old = mine;
     sigset_t both;
-    sigandset(&both, &new, &old); // blocked before and after: nothing else is certain meanwhile
+    sigandset(&both, &new, &old); // blocked before and after: only these are certain meanwhile
     mine = both;
     OK(pthread_sigmask(SIG_SETMASK, &new, NULL));
     mine = new;
@@ -69,14 +69,14 @@ static void *work(void *arg) {
         if (directed[which] == 40) __atomic_fetch_add(&sent[to], 1, __ATOMIC_SEQ_CST);
         OK(pthread_kill(thread[to], directed[which]));
         switch (t_rand(&state) % 5) {
-        case 0: // until a slice is over, at times
+        case 0: // sometimes until the slice ends
             for (volatile uint32_t k = t_rand(&state) % 8 ? 50000 : 4000000; k > 0; k--) {}
             break;
         case 1: sched_yield(); break;
         case 2:
             if (me % 2 && sigismember(&mine, SIGPIPE)) write_to_nobody();
             break;
-        case 3: SYS(kill(getpid(), SIGUSR1)); break; // any that does not block it
+        case 3: SYS(kill(getpid(), SIGUSR1)); break; // for any thread that does not block it
         }
         meet();
     }
@@ -102,7 +102,7 @@ int main(void) {
     OK(pthread_barrier_init(&begin, NULL, (unsigned)threads + 1));
     struct itimerval every = {{0, 2000}, {0, 2000}};
     SYS(setitimer(ITIMER_PROF, &every, NULL));
-    sigset_t all; // main is none of them
+    sigset_t all; // main receives none of them
     sigfillset(&all);
     for (int i = 0; i < threads; i++) thread[i] = t_spawn(work, (void *)(intptr_t)i);
     OK(pthread_sigmask(SIG_SETMASK, &all, NULL));

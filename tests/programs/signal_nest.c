@@ -1,6 +1,5 @@
-// A handler that raises its own signal: it is pending until the handler has returned, so the stack
-// does not grow, whatever the signal. With SA_NODEFER the handler runs on top of itself, as deep as
-// it asks for.
+// A handler that raises its own signal: the signal is pending until the handler returns, so the
+// stack does not grow. With SA_NODEFER the handler nests, as deep as it wants.
 #include "pthread_test.h"
 #include <signal.h>
 

@@ -1,5 +1,5 @@
-// A signal that is sent to a child as soon as it exists ends it, whatever the child is doing and
-// however it was made.
+// A signal sent to a child right after its creation kills it, whatever the child is doing and
+// however it was created.
 #include "pthread_test.h"
 
 #include <sched.h>

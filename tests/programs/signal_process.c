@@ -1,6 +1,6 @@
-// Process-directed signals: handled once each by a thread that does not block them; sigwait,
-// sigwaitinfo, sigtimedwait and signalfd get them when all block them; masks are inherited by new
-// threads and are each thread's own.
+// Process-directed signals are handled once each by a thread that does not block them. If all
+// threads block them, sigwait, sigwaitinfo, sigtimedwait and signalfd receive them. New threads
+// inherit masks, and each thread has its own.
 #include "pthread_test.h"
 #include <poll.h>
 #include <semaphore.h>

@@ -1,5 +1,5 @@
-// ITIMER_PROF and ITIMER_VIRTUAL signal the thread that uses the CPU: those who compute, not those
-// who wait for each other. SIGPIPE is pending for the thread that wrote, which fetches it.
+// ITIMER_PROF and ITIMER_VIRTUAL signal threads that use the CPU, not those that wait for each
+// other. SIGPIPE is pending for the thread that wrote, which receives it.
 #include "pthread_test.h"
 #include <signal.h>
 #include <sys/socket.h>
@@ -56,7 +56,7 @@ int main(void) {
     sigset_t pipe;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
-    OK(pthread_sigmask(SIG_BLOCK, &pipe, NULL)); // by all
+    OK(pthread_sigmask(SIG_BLOCK, &pipe, NULL)); // in all threads
     struct sigaction a = {.sa_handler = handler, .sa_flags = SA_RESTART};
     SYS(sigaction(SIGPROF, &a, NULL));
     SYS(sigaction(SIGVTALRM, &a, NULL));

@@ -1,6 +1,6 @@
-// A program that sets signal actions and alternate stacks by system calls of its own, in code that
-// no tool knows (a language runtime's, say), while its threads compute: its handlers run, and
-// nobody crashes.
+// A program that sets signal actions and alternate stacks by its own system calls, while its
+// threads compute. The runtime does not know the calling code (a language runtime, for example).
+// Handlers must run, and no thread may crash.
 #include "pthread_test.h"
 #include <signal.h>
 #include <stdatomic.h>

@@ -1,5 +1,6 @@
-// A program sets an alternate stack by a system call that no tool knows. Its handler runs there and
-// makes calls that wait, while other signals come: what is on the stack stays as it is.
+// A program sets an alternate stack by a system call that the runtime does not see. Its handler
+// runs there and makes blocking calls, while other signals arrive. The stack's contents must not
+// change.
 #include "pthread_test.h"
 #include <signal.h>
 #include <stdatomic.h>

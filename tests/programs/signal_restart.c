@@ -1,5 +1,5 @@
-// read on a pipe: EINTR without SA_RESTART, goes on with it; the same for sem_wait (EINTR without),
-// for nanosleep's remaining time, and pthread_mutex_lock, cond_wait and join never report EINTR.
+// read on a pipe and sem_wait return EINTR without SA_RESTART and continue with it. nanosleep
+// returns the remaining time. pthread_mutex_lock, cond_wait and join never return EINTR.
 #include "pthread_test.h"
 #include <semaphore.h>
 #include <signal.h>
@@ -83,8 +83,7 @@ int main(void) {
             if (round == 5) OK(pthread_mutex_unlock(&mutex));
             for (int i = 0; i < 5; i++) OK(pthread_kill(t[i], SIGUSR1));
         }
-        // A thread may have been slow to reach its call; those that must be interrupted are, in the
-        // end.
+        // A thread may be slow to reach its call: signal until those that must be interrupted are.
         for (int i = restart ? 2 : 0; i < 3; i++)
             while (!__atomic_load_n(&done[i], __ATOMIC_SEQ_CST)) {
                 OK(pthread_kill(t[i], SIGUSR1));

@@ -1,6 +1,5 @@
-// sem_post from handlers: a timer interrupts main and threads that are themselves in sem_wait,
-// sem_post and the other calls, so the handler runs in the middle of them. Every post must be
-// consumed.
+// sem_post from handlers: a timer interrupts main and threads in sem_wait, sem_post and other
+// calls, so the handler runs in the middle of them. Every post must be consumed.
 #include "pthread_test.h"
 #include <semaphore.h>
 #include <signal.h>
@@ -50,7 +49,7 @@ int main(void) {
     struct itimerval it = {{0, 500}, {0, 500}}, off = {{0, 0}, {0, 0}};
     SYS(setitimer(ITIMER_REAL, &it, NULL));
     for (int i = 0; i < 400; i++) {
-        OK(pthread_kill(p[i & 1], SIGUSR1)); // not joined yet: a valid handle even if it has ended
+        OK(pthread_kill(p[i & 1], SIGUSR1)); // not joined yet: the handle is valid after its exit
         OK(pthread_kill(t[i % threads], SIGUSR1));
         t_sleep_us(100);
     }
@@ -58,7 +57,7 @@ int main(void) {
     while (__atomic_load_n(&posts, __ATOMIC_SEQ_CST) < 100) t_sleep_us(500);
     SYS(setitimer(ITIMER_REAL, &off, NULL));
     PHASE("all posts taken");
-    // A signal sent by pthread_kill may still be under way to a thread that has not run since.
+    // A signal may still be on the way to a thread that has not run since pthread_kill.
     int quiet = 0;
     for (int last = -1; quiet < 5; t_sleep_ms(2)) {
         int now = __atomic_load_n(&posts, __ATOMIC_SEQ_CST);

@@ -1,5 +1,5 @@
-// Threads of PTHREAD_STACK_MIN that use most of their stacks: natively nothing but they themselves
-// writes there. SIZE: bytes that each uses.
+// Threads of PTHREAD_STACK_MIN that use most of their stacks: natively only they write there. SIZE:
+// bytes used by each.
 #include "pthread_test.h"
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;

@@ -1,6 +1,6 @@
-// Code that runs on small stacks of its own, in threads whose handlers all have SA_ONSTACK, while
-// more threads compute than there are CPUs: nothing is written below its stack pointer, and its
-// handlers run on the alternate stack of the thread.
+// Code on small stacks of its own, in threads whose handlers all have SA_ONSTACK, with more
+// computing threads than CPUs. Nothing may be written below its stack pointer, and its handlers run
+// on the thread's alternate stack.
 #include "pthread_test.h"
 #include <signal.h>
 
@@ -40,7 +40,7 @@ static void *work(void *arg) {
                   (long)(top - p));
     }
     pthread_barrier_wait(&last);
-    pthread_barrier_wait(&last); // nobody sends any more
+    pthread_barrier_wait(&last); // no thread sends signals any more
     __atomic_add_fetch(&all, handled, __ATOMIC_SEQ_CST);
     s.ss_flags = SS_DISABLE;
     SYS(sigaltstack(&s, NULL));

@@ -44,7 +44,7 @@ static void take(sem_t *s, int n) {
 }
 static void *busy(void *arg) {
     do {
-        // One thread decides for all between the two barriers, or some would go on alone.
+        // One thread decides for all between the two barriers; otherwise some would continue alone.
         if (pthread_barrier_wait(&barrier) == PTHREAD_BARRIER_SERIAL_THREAD) decided = stop;
         pthread_barrier_wait(&barrier);
     } while (!decided);

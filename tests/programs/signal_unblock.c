@@ -1,6 +1,6 @@
-// All signals are sent to threads that block them, and let through at once: each is handled once,
-// those that queue in the order of their numbers. A handler whose alternate stack cannot be written
-// turns into SIGSEGV, which the program survives.
+// All signals are sent to threads that block them, then unblocked at once. Each is handled once;
+// queued ones in order of their numbers. A handler whose alternate stack is not writable turns into
+// SIGSEGV, which the program survives.
 #include "pthread_test.h"
 #include <signal.h>
 
@@ -10,7 +10,7 @@ static volatile int stop;
 static char *stack;
 enum { STACK = 65536 };
 
-// Not libc's own, and not those that take each other back.
+// Exclude libc's own signals, and those that cancel each other.
 static int is_ours(int sig) {
     return sig != SIGKILL && sig != 32 && sig != 33 && (sig < SIGCONT || sig > SIGTTOU);
 }

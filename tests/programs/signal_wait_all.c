@@ -1,5 +1,5 @@
 // Threads that block all signals and wait for any of them, while more threads compute than there
-// are CPUs: they get what the program sends, and nothing else.
+// are CPUs. They must receive only signals that the program sends.
 #include "pthread_test.h"
 #include <signal.h>
 #include <sys/signalfd.h>
@@ -25,7 +25,7 @@ static void *waits(void *arg) {
     SYS(fd);
     for (int i = 0; i < rounds; i++) {
         struct signalfd_siginfo from;
-        compute(4000); // more than a slice
+        compute(4000); // longer than a slice
         if (how == 0) ERR(sigtimedwait(&all, &info, &t), EAGAIN);
         if (how == 1) ERR(sigtimedwait(&all, NULL, &t), EAGAIN);
         if (how == 2) ERR(read(fd, &from, sizeof from), EAGAIN);

@@ -1,7 +1,7 @@
-// Calls that wait with a mask of their own (sigsuspend, ppoll, pselect, epoll_pwait): the handler
-// that ends one runs with that mask, its action's and its signal. The caller's mask is back
-// afterwards, and what both block is still pending. The signals come before the call or from
-// another thread.
+// Calls that wait with a mask of their own (sigsuspend, ppoll, pselect, epoll_pwait). The handler
+// that ends one runs with that mask, its action's mask and its signal blocked. The caller's mask is
+// restored afterwards, and signals in both masks stay pending. The signals come before the call or
+// from another thread.
 #include "pthread_test.h"
 
 #include <poll.h>
@@ -16,7 +16,7 @@ static __thread volatile sig_atomic_t first, second;
 static __thread sigset_t seen;
 static __thread int epoll;
 static pthread_t thread[THREADS];
-static _Atomic int asks[THREADS]; // 1: signal me; -1: ended
+static _Atomic int asks[THREADS]; // 1: signal this thread; -1: it has ended
 
 static void on_first(int sig) {
     pthread_sigmask(SIG_SETMASK, NULL, &seen);
@@ -44,7 +44,7 @@ static int wait_with(int call, const sigset_t *mask) {
     }
 }
 
-// Whether SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH and SIGALRM are in it.
+// Return the membership of SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH and SIGALRM as five decimal digits.
 static int members(const sigset_t *s) {
     static const int of[] = {SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH, SIGALRM};
     int is = 0;
@@ -74,7 +74,7 @@ static void *work(void *arg) {
         int r = wait_with(call, &waiting), error = errno;
         CHECK(r == -1 && error == EINTR, "call %d: %d, %s", call, r, strerror(error));
         EQ(first, 1);
-        EQ(members(&seen), 11110); // the call's, its own, and the action's SIGWINCH
+        EQ(members(&seen), 11110); // the call's mask, the signal, and the action's SIGWINCH
         OK(pthread_sigmask(SIG_SETMASK, NULL, &is));
         EQ(members(&is), 1100);
         EQ(second, 0);

@@ -1,7 +1,7 @@
 // build: -Wno-unused-but-set-variable
-// Loops that spin for a number of turns and then block: however the thread is made to give way in
-// one, it ends because of the flag, or with all that moves in the loop at exactly what it is
-// natively after the last turn.
+// Loops that spin for a number of iterations and then block. The thread may be suspended anywhere
+// in such a loop. The loop must end by the flag, or after the last iteration with all counters as
+// natively.
 #include "spin_test.h"
 
 #define O0 __attribute__((noinline, optimize("O0")))
@@ -9,7 +9,7 @@
 #define relax() __builtin_ia32_pause()
 #define SIDE(...) CHECK(__VA_ARGS__)
 typedef volatile uint32_t flag_t;
-// Post: 1: ended by the flag; 0: all turns were made. Checks its counters itself.
+// Loops return 1 if the flag ended them, and 0 after the last iteration. Each checks its counters.
 
 #define UP(name, how, type, from, step) \
     how static int name(flag_t *f, uint32_t n) { \
@@ -66,7 +66,7 @@ DOWN(dwrap_o0, O0, uint32_t, 0xffffff00u)
 DOWN(dneg_o2, O2, int64_t, -300)
 DOWN(dneg_o0, O0, int64_t, -300)
 
-// As programs write it: the flag in the condition.
+// A typical loop with the flag in its condition.
 #define WHILE(name, how) \
     how static int name(flag_t *f, uint32_t n) { \
         uint32_t i; \
@@ -90,7 +90,7 @@ WHILE(while_o0, O0)
 DOWHILE(dowhile_o2, O2)
 DOWHILE(dowhile_o0, O0)
 
-// Several counters, one of them of the second order, one of them not linear at all.
+// Several counters: one of the second order, one that is not linear.
 #define SEVERAL(name, how) \
     how static int name(flag_t *f, uint32_t n) { \
         uint32_t i = 0, j = n; \
@@ -129,7 +129,7 @@ SEVERAL(several_o0, O0)
     }
 SUM(sum_o2, O2)
 SUM(sum_o0, O0)
-// What is done now and then in such a loop.
+// Occasional work in such a loop.
 static __thread uint32_t total;
 #define NOWANDTHEN(name, how, what, period) \
     how static int name(flag_t *f, uint32_t n) { \
@@ -180,7 +180,7 @@ MOD(mod_o0, O0)
     }
 TWO(two_o2, O2)
 TWO(two_o0, O0)
-// Exponential backoff: pauses are counted across the loops.
+// Exponential backoff: pauses are counted across loops.
 #define BACKOFF(name, how) \
     how static int name(flag_t *f, uint32_t n) { \
         uint32_t delay, pauses = 0; \
@@ -212,7 +212,7 @@ BACKOFF(backoff_o0, O0)
     }
 NESTED(nested_o2, O2)
 NESTED(nested_o0, O0)
-// Small counters beside others, which they must not run into.
+// Small counters beside others, which they must not overwrite.
 #define SMALL(name, how, type, mask) \
     how static int name(flag_t *f, uint32_t n) { \
         volatile struct { \
@@ -240,7 +240,7 @@ SMALL(byte_o2, O2, uint8_t, 0xff)
 SMALL(byte_o0, O0, uint8_t, 0xff)
 SMALL(short_o2, O2, uint16_t, 0xffff)
 SMALL(short_o0, O0, uint16_t, 0xffff)
-// A pointer is the counter; nothing is read there.
+// The counter is a pointer that is never dereferenced.
 #define POINTER(name, how) \
     how static int name(flag_t *f, uint32_t n) { \
         const char *p = (const char *)0x100000000 - 400, *end = p + 12 * (size_t)n; \
@@ -251,7 +251,7 @@ SMALL(short_o0, O0, uint16_t, 0xffff)
     }
 POINTER(pointer_o2, O2)
 POINTER(pointer_o0, O0)
-// The flag is looked at once in a while only, so the thread must get on to where it looks.
+// The flag is checked only sometimes, so the thread must advance to that point.
 O2 static int rarely(flag_t *f, uint32_t n) {
     uint32_t i;
     for (i = 0; i < n; i++) {
@@ -261,7 +261,7 @@ O2 static int rarely(flag_t *f, uint32_t n) {
     if (i < n) CHECK(*f && !(i & 63), "%u of %u turns", i, n);
     return i < n;
 }
-// The bound is for emergencies: natively it takes minutes until it is reached.
+// The bound is for emergencies: natively it takes minutes to reach it.
 O2 static int emergency(flag_t *f, uint32_t n) {
     uint64_t i;
     for (i = 0; i < 1ull << 34 && !*f; i++) relax();
@@ -276,8 +276,8 @@ O0 static int emergency_o0(flag_t *f, uint32_t n) {
     return 1;
 }
 
-// In assembly. The counter's register holds something else in the middle of the turn, where a site
-// may be.
+// In assembly. The counter's register holds another value in the middle of the iteration, where a
+// site may be.
 O2 static int reused(flag_t *f, uint32_t n) {
     uint32_t i = 0, a = 0, seen = 0;
     __asm__ volatile("1: mov (%[f]), %[a]\n pause\n test %[a], %[a]\n jnz 2f\n inc %[i]\n mov "
@@ -291,7 +291,7 @@ O2 static int reused(flag_t *f, uint32_t n) {
         CHECK(i == n && a == n, "%u of %u turns, a %u", i, n, a);
     return (int)seen;
 }
-// The other way round: it moves at the site, and not where the turn begins.
+// The counter is in the register at the site, but not at the head of the loop.
 O2 static int reused2(flag_t *f, uint32_t n) {
     uint32_t i = 0, a = 0, seen = 0;
     __asm__ volatile(
@@ -308,7 +308,7 @@ O2 static int reused2(flag_t *f, uint32_t n) {
         CHECK(i == n, "%u of %u turns", i, n);
     return (int)seen;
 }
-// The same in memory: a slot of the stack is the counter's at the head and the flag's at the site.
+// A stack slot holds the counter at the head and the flag at the site.
 O2 static int reused3(flag_t *f, uint32_t n) {
     uint32_t i = 0, a = 0, seen = 0;
     volatile uint32_t slot = 0;
@@ -324,7 +324,7 @@ O2 static int reused3(flag_t *f, uint32_t n) {
         CHECK(i == n && slot == n, "%u of %u turns, slot %u", i, n, slot);
     return (int)seen;
 }
-// 8 bits of a register, whose others are something else's.
+// An 8-bit counter in a register; the other bits belong to something else.
 O2 static int low8(flag_t *f, uint32_t n) {
     uint64_t i = 0x1122334455667780, seen = 0, before = i;
     uint8_t end = (uint8_t)(0x80 + n);
@@ -366,7 +366,7 @@ O2 static int low16(flag_t *f, uint32_t n) {
     if (!seen) CHECK((uint16_t)i == end, "%lx, expected %x", i, end);
     return (int)seen;
 }
-// 128 bits with a carry, and a vector register that counts too.
+// A 128-bit counter with carry, and a counting vector register.
 O2 static int carry(flag_t *f, uint32_t n) {
     uint64_t lo = -100ull, hi = 41, i = 0, seen = 0;
     __asm__ volatile("1: cmpl $0, (%[f])\n jne 2f\n pause\n add $1, %[lo]\n adc $0, %[hi]\n inc "
@@ -390,7 +390,7 @@ O2 static int vector(flag_t *f, uint32_t n) {
     if (!seen) CHECK(i == n, "%lu of %u turns", i, n);
     return (int)seen;
 }
-// loop and its counter.
+// The loop instruction and its counter.
 O2 static int loops(flag_t *f, uint32_t n) {
     uint64_t c = n, seen = 0;
     __asm__ volatile(
@@ -401,7 +401,7 @@ O2 static int loops(flag_t *f, uint32_t n) {
     if (!seen) CHECK(c == 0, "%lu left of %u", c, n);
     return (int)seen;
 }
-// With a shift that goes on, and one that goes round.
+// A shift, and a rotation.
 O2 static int shifts(flag_t *f, uint32_t n) {
     uint64_t i = 0, x = 1, y = 0x8000000000000001, seen = 0;
     __asm__ volatile("1: cmpl $0, (%[f])\n jne 2f\n pause\n rol $1, %[x]\n add %[y], %[y]\n adc "
@@ -466,7 +466,7 @@ static void *work(void *arg) {
         for (unsigned n = t_rand(&seed) % 3000; n; n--) __asm__ volatile("");
         int over = me < 2 && spin_time_over();
         if (over) __atomic_store_n(&spin_last, 0, __ATOMIC_SEQ_CST);
-        // the even one goes first, so it has ended before
+        // the even thread goes first, so it has already ended
         int last = !__atomic_load_n(&spin_last, __ATOMIC_SEQ_CST) && parity;
         static uint32_t ended[512];
         if (last) ended[me / 2] = 1;

@@ -1,7 +1,7 @@
 // build: -ldl
-// The wait loops of a library that is loaded, used, unloaded and loaded again, also with other code
-// at the same place meanwhile; and one that the program has written itself into anonymous memory,
-// which nobody else may change.
+// Wait loops of a library that is loaded, used, unloaded and loaded again, sometimes with other
+// code at its address in between. Also a loop that the program has generated in anonymous memory,
+// which the runtime must not change.
 #include "dlopen_test.h"
 #include "spin_test.h"
 
@@ -25,7 +25,7 @@ static void ring(int ms) {
     spin_start_token();
     t_run(spin_threads, member);
 }
-// 3: cmp %esi,(%rdi); je 4f; pause; jmp 3b; 4: ret, and another with other instructions.
+// 3: cmp %esi,(%rdi); je 4f; pause; jmp 3b; 4: ret. The second variant has other instructions.
 static const unsigned char code[2][16] = {
     {0x39, 0x37, 0x74, 0x04, 0xf3, 0x90, 0xeb, 0xf8, 0xc3},
     {0x90, 0x8b, 0x07, 0x90, 0x39, 0xf0, 0x90, 0x75, 0xf8, 0xc3},
@@ -48,7 +48,7 @@ static void check_jit(const unsigned char *page) {
 int main(int argc, char **argv) {
     t_watchdog();
     const char *path = t_library(argc, argv);
-    // natively each turn of all takes 6 ms for each
+    // natively each round takes 6 ms per thread
     spin_threads = t_threads() > 12 ? 12 : t_threads();
     spin_begin(800);
     int64_t over = spin_until;
@@ -72,7 +72,7 @@ int main(int argc, char **argv) {
         jit(page, rounds & 1);
         ring(15);
         check_jit(page);
-        if (rounds % 3 == 1) { // other code where the library was
+        if (rounds % 3 == 1) { // other code at the library's address
             PHASE("other code at the library's place");
             unsigned char *there = (unsigned char *)((uintptr_t)at & ~4095ul);
             unsigned char *got = mmap(there, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,

@@ -1,6 +1,6 @@
-// Threads that compute, and some that wait for nothing, each in a loop with a pause: of half of
-// them it can be proven that they wait for a word or the end of a count, and the other half tries
-// to take a lock. All counts come to their ends although others could run all the time.
+// Threads that compute, and threads that wait in vain in a counted loop with a pause. Half of these
+// provably wait for a word or the end of the count; the others try to take a lock. All counts must
+// end although others could run all the time.
 #include "spin_test.h"
 
 enum { COUNT = 100000, WAITERS = 6 };

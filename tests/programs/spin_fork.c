@@ -1,4 +1,4 @@
-// fork, vfork and posix_spawn while threads spin: the child spins with threads of its own, in the
+// fork, vfork and posix_spawn while threads spin. The child spins with threads of its own in the
 // same loops, forks again and execs.
 #include "spin_test.h"
 #include <fcntl.h>
@@ -7,7 +7,7 @@ extern char **environ;
 
 static volatile int stop;
 static char inherited[16];
-static int descriptors(void) { // open ones, but standard ones
+static int descriptors(void) { // count open descriptors except the standard ones
     int n = 0;
     for (int fd = 3; fd < 64; fd++) n += fcntl(fd, F_GETFD) >= 0;
     return n;
@@ -97,7 +97,7 @@ static void *forker(void *arg) {
 
 int main(int argc, char **argv) {
     if (argc > 1) {
-        EQ(descriptors(), atoi(argv[1])); // none but those that everybody has
+        EQ(descriptors(), atoi(argv[1])); // no descriptors but the inherited ones
         ring(4, 20);
         return 9;
     }

@@ -1,5 +1,5 @@
-// The program that spin_gdb.sh attaches to: a token goes around threads that spin in spin_here()
-// until a file named "stop" appears. Says "ready PID" when it has gone around often enough.
+// The program that spin_gdb.sh attaches to: a token travels around threads that spin in spin_here()
+// until a file named "stop" appears. Prints "ready PID" after enough rounds.
 #include "spin_test.h"
 #include <sys/prctl.h>
 

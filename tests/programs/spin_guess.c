@@ -1,4 +1,4 @@
-// Loops that look like waits and are none, or that something unusual ends: all must end, with the
+// Loops that look like waits but are none, or that end in an unusual way. All must end with the
 // right result.
 #include "spin_test.h"
 #include <fcntl.h>
@@ -8,7 +8,7 @@
 #include <x86intrin.h>
 
 static int rounds;
-// --- a pure function with the same arguments again and again
+// --- repeated calls of a pure function with the same arguments
 __attribute__((noinline)) static uint64_t collatz(uint64_t n) {
     uint64_t steps = 0;
     for (; n != 1; steps++) n = n & 1 ? 3 * n + 1 : n / 2;
@@ -24,7 +24,7 @@ static void *pure(void *arg) {
     EQ(sum, 3000 * 524);
     return arg;
 }
-// The same without a result: every turn is like the last.
+// Repeated work without a result: every iteration is the same.
 static void *idle_work(void *arg) {
     for (volatile int i = 0; i < 40000; i++)
         for (int j = 0; j < 40; j++) __asm__ volatile("");
@@ -51,7 +51,7 @@ static void *clocks(void *arg) {
     while (!never && t_now(CLOCK_REALTIME) < end) {}
     return arg;
 }
-// --- ended by a handler of the same thread, or by a jump out of it
+// --- waits ended by a handler of the same thread, or by a jump out of it
 static __thread volatile sig_atomic_t flag;
 static __thread sigjmp_buf back;
 static void on_signal(int sig, siginfo_t *info, void *context) {
@@ -115,11 +115,10 @@ static void *by_kernel(void *arg) {
         EQ(buffer[0], 'x');
         t_join(t);
     }
-    // A thread's id is cleared by the kernel when it ends.
     close(pipes[0]), close(pipes[1]);
     return arg;
 }
-// --- a flag on the waiter's own stack, another one beside it that never changes
+// --- a flag on the waiter's own stack, beside another one that never changes
 static void *sets(void *arg) {
     t_sleep_us(300);
     *(volatile int *)arg = 1;
@@ -136,8 +135,8 @@ static void *own_stack(void *arg) {
     }
     return arg;
 }
-// --- a page whose access is taken away to get hold of the thread: its handler sees the fault at
-// the loop's own load
+// --- a page whose access is revoked to stop the thread: its handler sees the fault at the loop's
+// own load
 static volatile uint32_t *gate[1024];
 static __thread volatile uint32_t *my_gate;
 static __thread sigjmp_buf fault_back;
@@ -165,7 +164,7 @@ static void *gated(void *arg) {
     my_gate = NULL;
     return arg;
 }
-// --- two waits that differ in memory only: the place to wait at is on the stack
+// --- two waits that differ only in memory: the address is on the stack
 __attribute__((noinline, optimize("O0"))) static void wait_at(volatile uint32_t *w,
                                                               uint32_t value) {
     while (*w != value) __builtin_ia32_pause();
@@ -181,7 +180,7 @@ static void *ring(void *arg) {
         }
     return arg;
 }
-// --- a barrier that counts down, the last one sets a flag that is read in the same loop
+// --- a barrier that counts down; the last thread sets a flag that is read in the same loop
 static volatile uint32_t left, sense;
 static void *barrier(void *arg) {
     for (uint32_t r = 1; r <= (uint32_t)rounds; r++) {
@@ -193,8 +192,7 @@ static void *barrier(void *arg) {
     }
     return arg;
 }
-// --- descriptors: a thread that spins opens none, so the lowest free one is who closes it's to
-// have
+// --- descriptors: spinning threads open none, so a closed descriptor is the lowest free one again
 static void *descriptors(void *arg) {
     int mine = open("/dev/null", O_RDONLY);
     SYS(mine);
@@ -254,7 +252,7 @@ int main(int argc, char **argv) {
         if (only >= 0 && only != k) continue;
         if (t_phase_word) *t_phase_word = kinds[k].name;
         int n = kinds[k].divide > 1 ? threads / kinds[k].divide : threads;
-        // Beside them, threads that do wait.
+        // Run threads that really wait beside them.
         stop_spinning = 0;
         pthread_t t[4];
         for (int i = 0; i < 4 && kinds[k].divide > 1; i++) t[i] = t_spawn(spins, NULL);

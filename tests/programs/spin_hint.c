@@ -1,6 +1,5 @@
-// A pool whose workers search each other's queues in random order, count their failures in memory
-// and pause: no proof can show that they wait. Each item is taken once, and the rounds come to an
-// end.
+// A pool whose workers search each other's queues in random order, count failures in memory and
+// pause: no proof can show that they wait. Each item must be taken once, and the rounds must end.
 #include "spin_test.h"
 
 static struct queue {
@@ -48,7 +47,7 @@ static void *work(void *arg) {
         return arg;
     }
     uint32_t rounds = 0;
-    // Enough of them to find its pause on a busy machine, too.
+    // Enough rounds to detect the pause, also on a busy machine.
     for (spin_time_begins(500); rounds < 1000 || !spin_time_over(); rounds++) {
         __atomic_store_n(&left_over, (uint32_t)spin_threads, __ATOMIC_RELEASE);
         for (int i = 0; i < spin_threads; i++) put(&queue[i]);

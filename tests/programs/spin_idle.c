@@ -1,8 +1,8 @@
-// A pool whose workers spin without end for work that comes seldom: between two pieces nothing
-// happens for a while. One more thread waits in the kernel's way for the same. All work is done,
-// once, and signals arrive.
+// A pool whose workers spin endlessly for work that comes rarely: between two pieces nothing
+// happens for a while. Another thread waits for the same in the kernel. All work must be done once,
+// and signals must arrive.
 //
-//     spin_idle [yields]: they call sched_yield(2) in place of `pause`
+//     spin_idle [yields]: call sched_yield(2) instead of `pause`
 #include "spin_test.h"
 
 #include <pthread.h>
@@ -64,8 +64,8 @@ int main(int argc, char **argv) {
         }
         for (int i = 1; i < spin_threads; i++)
             while (done[i] != round) __builtin_ia32_pause();
-        // A second one while the first is pending would be none, nor is one that ends with its
-        // thread.
+        // Wait for the handlers: a second signal would merge with a pending one, and a signal is
+        // lost if its thread ends.
         while (signals != round * (uint32_t)(spin_threads - 1)) __builtin_ia32_pause();
     }
     over = 1;

@@ -1,7 +1,7 @@
-// Pairs of processes, each of which waits in a loop for its partner. Pairs are killed, and made
-// anew, or stopped for a moment, at random; the others go on. In the end each pair goes on, too.
-// With `sessions` each process is a session of its own, so that they take turns. KILLS from the
-// environment: so many in all.
+// Pairs of processes that wait for each other in a loop. At random, pairs are killed and restarted,
+// or stopped for a moment. The others must make progress, and in the end every pair. With
+// `sessions` each process is a session of its own, so that they take turns. KILLS in the
+// environment: number of kills and stops.
 #include "spin_test.h"
 
 #include <pthread.h>

@@ -1,5 +1,5 @@
-// Threads that compute without a system call, and one that comes home again and again: who wants
-// its kernel thread back is heard though those who run on it are sampled all the time
+// Threads that compute without system calls, and one that repeatedly sleeps. A thread that requests
+// its home carrier must get it although the threads running there are sampled all the time
 // (--spin=observe).
 #include "spin_test.h"
 

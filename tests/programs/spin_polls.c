@@ -1,4 +1,4 @@
-// A token goes around threads that wait for it by asking for events, with a time limit of 0.
+// A token travels around threads that wait for it by polling for events with a timeout of 0.
 #include "spin_test.h"
 
 #include <poll.h>

@@ -1,8 +1,8 @@
-// Processes that wait for each other as the ranks of an MPI program do: each has one thread that
-// looks at words in shared memory, more of them than a proof keeps, and counts its looks in memory
-// of its own; its other thread sleeps. All meet in each round, and the sum of what they have
-// counted is right. With `sessions` each is a session of its own, as mpiexec starts them: the
-// kernel may make a scheduling group of each. With `alone` there is no other thread.
+// Processes that wait for each other as the ranks of an MPI program do. One thread of each polls
+// words in shared memory, more than a proof records, and counts its polls in memory of its own;
+// another thread sleeps. All meet in each round, and the sums must be right. With `sessions` each
+// process is a session of its own, as with mpiexec: the kernel may make a scheduling group of each.
+// With `alone` there is no second thread.
 #include "spin_test.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@
 enum { WORDS = 40, MOST = 16 };
 
 static struct shared {
-    struct spin_cell rank[MOST]; // the round in which it is
+    struct spin_cell rank[MOST]; // the rank's current round
     volatile uint32_t last;
     uint64_t sum[MOST];
 } *shared;
@@ -33,7 +33,7 @@ __attribute__((noinline)) static uint32_t look(int me) {
     return any | shared->rank[me].word;
 }
 
-// Every eighth look takes another way.
+// Every eighth poll takes another path.
 static void wait_for(int who, uint32_t round) {
     while (look(who) < round)
         if (looks % 8 == 0) __asm__ volatile("nop");

@@ -1,10 +1,10 @@
-// Wait loops in assembly of many shapes: when such a loop ends, all registers, flags, vector
-// registers, the modes of both floating point units and the red zone are what they were before,
-// wherever the thread was made to leave the loop meanwhile.
+// Wait loops of many shapes, in assembly. A thread may be suspended anywhere in such a loop.
+// Afterwards all registers, flags, vector registers, the modes of both floating-point units and the
+// red zone must be unchanged.
 #include "spin_test.h"
 
 struct state {
-    uint64_t gpr[16];     // in the order of the encoding
+    uint64_t gpr[16];     // in the order of their encoding
     uint64_t flags;       // 128
     uint32_t mxcsr;       // 136
     uint16_t fcw, pad;    // 140
@@ -17,8 +17,8 @@ uint32_t regs_avx;
 volatile uint32_t regs_word;
 
 #define EACH_VEC "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15"
-// (volatile uint32_t *flag, uint32_t value, const struct state *in, struct state *out). A body
-// waits for *rdi == esi.
+// Arguments: (volatile uint32_t *flag, uint32_t value, const struct state *in, struct state *out).
+// A body waits until *rdi == esi.
 #define LOOP(name, body) \
     ".globl regs_" name "\n.type regs_" name ", @function\nregs_" name ":\n ENTER\n" body \
     "\n LEAVE\n.size regs_" name ", .-regs_" name "\n"
@@ -69,7 +69,7 @@ __asm__(
     LOOP("live", "3: mov (%rdi), %eax\n cmp %esi, %eax\n pause\n jne 3b\n")
     LOOP("live2", "3: mov (%rdi), %eax\n cmp %esi, %eax\n lea 0(%rax), %rcx\n mov %rcx, %r9\n nop\n"
         " jne 3b\n")
-    // No instruction here touches the flags: they are the ones from before. rcx: esi - word.
+    // No instruction here changes the flags: they must survive. rcx: esi - word.
     LOOP("noflags", " not %rsi\n3: mov (%rdi), %ecx\n lea 1(%rcx,%rsi), %ecx\n jrcxz 4f\n pause\n"
         " jmp 3b\n4: not %rsi\n")
     LOOP("redzone", " mov %rdi, -8(%rsp)\n3: mov -8(%rsp), %rax\n mov (%rax), %eax\n"
@@ -85,7 +85,7 @@ __asm__(
         " data16 nop\n jmp 3b\n4:")
     LOOP("vector", "3: mov (%rdi), %eax\n movd %eax, %xmm3\n movd %xmm3, %ecx\n cmp %esi, %ecx\n"
         " jne 3b\n")
-    // Enters at one of several turns.
+    // The site is entered in one of several iterations.
     LOOP("count", "0: mov $1000000, %r9d\n3: cmp %esi, (%rdi)\n je 4f\n dec %r9\n jne 3b\n"
         " jmp 0b\n4:")
 );
@@ -97,8 +97,8 @@ extern fn regs_pause, regs_jcc, regs_jmp, regs_rip, regs_rip_cmp, regs_setcc, re
 
 enum { RAX = 1, RCX = 2, RDX = 4, R9 = 512, ARITH = 0x8d5, EQUAL = 0x44 };
 #define VEC3 (1 << 16)
-#define KEEP (1 << 17)      // the flags
-#define ZONE(n) ((n) << 20) // that many words of the red zone, from above
+#define KEEP (1 << 17)      // keeps the flags
+#define ZONE(n) ((n) << 20) // uses n words of the red zone, from its top
 static const struct kind {
     const char *name;
     fn *f;
@@ -174,7 +174,7 @@ static void *work(void *arg) {
     uint64_t seed = (uint64_t)t_env("SEED", 1) * 1000 + (uint64_t)me;
     struct state in, out;
     for (uint32_t round = 1;; round++) {
-        // All are in the loop of the same kind for a while, so that it becomes a site.
+        // All threads use the same loop for a while, so that it becomes a site.
         const struct kind *k =
             &kinds[of_kind >= 0
                        ? (uint32_t)of_kind

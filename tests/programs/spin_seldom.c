@@ -1,6 +1,6 @@
 // Workers wait for work in a loop that counts without a pause, and then on a lock, as those of
-// Redis do; the one that hands out the work takes the lock of a worker to let it rest. Signals come
-// while they count. All counts end at what they should, and all work is done once.
+// Redis do. The main thread takes a worker's lock to suspend it. Signals arrive while they count.
+// All counts must end at the right values, and all work must be done once.
 #include "spin_test.h"
 
 #include <pthread.h>
@@ -22,7 +22,7 @@ static void on_signal(int s) {
     signals++;
 }
 
-// All registers that a compiler can use are in use, and the flags are read behind the loop.
+// All registers that a compiler can use are in use, and the flags are read after the loop.
 __attribute__((noinline)) static uint64_t wait_for(volatile uint32_t *w, uint64_t a, uint64_t b) {
     uint64_t c = a * 3, d = b * 5, e = a ^ b, f = a + b, g = a - b, h = ~a, i;
     for (i = 0; i < COUNT; i++) {
@@ -61,7 +61,7 @@ static void hand_out(void) {
             struct worker *w = &worker[i];
             if (i % 2 && rounds % 8 == 0) pthread_mutex_lock(&w->lock);
             if (i % 2 && rounds % 8 == 4) pthread_mutex_unlock(&w->lock);
-            if (i % 2 && rounds % 8 < 4) continue; // it rests
+            if (i % 2 && rounds % 8 < 4) continue; // the worker is suspended
             __atomic_store_n(&w->pending, 1, __ATOMIC_SEQ_CST);
         }
         for (uint32_t i = 1; i < n; i++)

@@ -1,6 +1,6 @@
-// Signals for threads that spin in loops of their own: each arrives once and in order, its handler
-// sees the program's instructions, stack and registers, may jump away, and may spin itself. Calls
-// of others see no EINTR. SIGTRAP and SIGURG are the program's own.
+// Signals for threads that spin in loops of their own. Each signal arrives once and in order. Its
+// handler sees the program's instructions, stack and registers, may jump away, and may spin itself.
+// Calls of other threads return no EINTR. SIGTRAP and SIGURG belong to the program.
 #include "spin_test.h"
 #include <poll.h>
 #include <setjmp.h>
@@ -9,7 +9,8 @@
 #include <sys/time.h>
 #include <ucontext.h>
 
-// (word, value, where rsp is left). All instructions are in a table, all registers hold a pattern.
+// Arguments: (word, value, place to store rsp). All instructions are in a table; all registers hold
+// a pattern.
 void sig_pause(volatile uint32_t *word, uint32_t value, volatile uintptr_t *rsp);
 void sig_jcc(volatile uint32_t *word, uint32_t value, volatile uintptr_t *rsp);
 void sig_jmp(volatile uint32_t *word, uint32_t value, volatile uintptr_t *rsp);
@@ -47,7 +48,7 @@ static void (*const waits[])(volatile uint32_t *, uint32_t,
 static struct spinner {
     pthread_t thread;
     char *stack_lo, *stack_hi, *alt;
-    volatile uintptr_t rsp; // in the loop: the stack pointer there
+    volatile uintptr_t rsp; // the stack pointer in the loop
     volatile uint32_t may_jump, round;
     sigjmp_buf back;
     uint64_t seed;
@@ -94,7 +95,7 @@ static void on_signal(int sig, siginfo_t *info, void *context) {
               "r12 to r15: %llx %llx %llx %llx at rip %lx", g[REG_R12], g[REG_R13], g[REG_R14],
               g[REG_R15], rip);
         CHECK(!(g[REG_EFL] & 0x400), "flags %llx", g[REG_EFL]);
-        // Whoever looks for pointers in registers finds them.
+        // Code that scans registers for pointers must find them.
         CHECK((uintptr_t)g[REG_RDX] == (uintptr_t)&s->rsp && (uint32_t)g[REG_RSI] == s->round &&
                   (uintptr_t)g[REG_RDI] == (uintptr_t)&spin_cell[s - spinners].word,
               "rdx %llx rsi %llx rdi %llx, expected %lx %x %lx, at rip %lx", g[REG_RDX], g[REG_RSI],
@@ -114,7 +115,7 @@ static void on_signal(int sig, siginfo_t *info, void *context) {
     EQ(info->si_value.sival_int, s->handled + 1);
     s->handled++;
     unsigned what = t_rand(&s->seed) % 8;
-    if (what < 2) { // asks a server, and spins for the answer
+    if (what < 2) { // ask a server, and spin for the answer
         uint32_t request = __atomic_add_fetch(&s->request, 1, __ATOMIC_SEQ_CST);
         uintptr_t mine = 0;
         if (what)
@@ -174,12 +175,12 @@ static void *spinner(void *arg) {
     for (uint32_t round = 1;; round++) {
         volatile uint32_t *word = &spin_cell[me].word;
         s->round = round;
-        // only now: back on the thread's own stack
+        // only now: after the jump, the thread is on its own stack
         if (sigsetjmp(s->back, 0)) OK(pthread_sigmask(SIG_UNBLOCK, &handled, NULL));
         s->may_jump = 1;
         while (*word != round) waits[((uint32_t)me / 4 + round / 32) % 4](word, round, &s->rsp);
         s->may_jump = 0;
-        if (round % 16 == 0 && me % 8 == 3) { // all that have come meanwhile
+        if (round % 16 == 0 && me % 8 == 3) { // all signals that have arrived
             OK(pthread_sigmask(SIG_SETMASK, &none, NULL));
             OK(pthread_sigmask(SIG_SETMASK, &all, NULL));
         }
@@ -192,7 +193,7 @@ static void *spinner(void *arg) {
     EQ(s->handled, s->sent);
     return NULL;
 }
-// Is sent nothing: its calls are never interrupted.
+// This thread gets no signals: its calls are never interrupted.
 static void *caller(void *arg) {
     int me = (int)(intptr_t)arg, pipes[2];
     sigset_t set;
@@ -273,17 +274,17 @@ int main(void) {
     OK(pthread_sigmask(SIG_UNBLOCK, &set, NULL));
     for (int i = 0; i < spin_threads; i++)
         spinners[i].thread = t_spawn(spinner, (void *)(intptr_t)i);
-    OK(pthread_sigmask(SIG_BLOCK, &set, NULL)); // for a spinner, always
+    OK(pthread_sigmask(SIG_BLOCK, &set, NULL)); // spinners only
     pthread_barrier_wait(&started);
     PHASE("storm");
     struct itimerval tick = {{0, 1000}, {0, 1000}}, off = {0};
     SYS(setitimer(ITIMER_REAL, &tick, NULL));
-    spin_time_begins(800); // on a busy machine it has taken as long to get here
+    spin_time_begins(800); // on a busy machine, reaching this point takes as long
     spin_start_token();
     uint64_t seed = (uint64_t)t_env("SEED", 1);
     while (spin_last == UINT32_MAX) {
         struct spinner *s = &spinners[t_rand(&seed) % (unsigned)spin_threads];
-        // Not more than it gets through with.
+        // No more signals than the thread can handle.
         for (unsigned n = 1 + t_rand(&seed) % 3; n && s->sent - s->handled < 3; n--) {
             s->sent++;
             int r = pthread_sigqueue(s->thread, SIGRTMIN + 1,

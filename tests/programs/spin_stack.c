@@ -1,14 +1,14 @@
-// A token goes round a ring of threads. Each waits for it on its own stack, in a predicate that
-// also reads a word which nobody changes. If only that word were taken for what ends the wait, the
-// thread would not run for up to 64 ms at each hand-over. In every second round the wait is
-// counted, and begins anew when the count is over.
+// A token travels around a ring of threads. Each waits for it on its own stack, in a predicate that
+// also reads a word that never changes. A runtime that took only that word for the end of the wait
+// would suspend the thread for up to 64 ms at each hand-over. In every second round the wait is
+// counted, and restarts when the count is over.
 #include "spin_test.h"
 
 enum { ROUNDS = 300 };
 
 struct seat {
     volatile uint32_t token;
-    volatile uint8_t there; // the same as a byte
+    volatile uint8_t there; // `token` as a byte
 };
 
 static struct seat *volatile seat_of[1024];
@@ -49,7 +49,7 @@ static void *in_ring(void *arg) {
         mine.there = 0;
         if (next || i < ROUNDS) give(seat_of[next], next ? i : i + 1);
     }
-    // Until then others may write to this stack.
+    // Until all have finished, others may write to this stack.
     __atomic_add_fetch(&done, 1, __ATOMIC_SEQ_CST);
     while (__atomic_load_n(&done, __ATOMIC_SEQ_CST) < (uint32_t)spin_threads) t_sleep_us(100);
     return arg;

@@ -1,7 +1,7 @@
-// A baton goes round a ring of threads. Each waits for it in a loop with a time limit: by the time
-// stamp counter, by its lower half, by a clock, or by what was spent in the loop; when the limit is
-// reached, it begins anew. Nobody may leave a loop before its limit without the baton, and limits
-// without a baton are reached.
+// A baton travels around a ring of threads. Each waits for it in a loop with a time limit: by the
+// time stamp counter, by its lower half, by a clock, or by the time spent in the loop. At the limit
+// it starts again. No thread may leave a loop before its limit without the baton, and limits must
+// be reached.
 #include "spin_test.h"
 
 #include <x86intrin.h>
@@ -16,7 +16,7 @@ static uint64_t ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-// Each: until *word is `is`, or the limit (TSC ticks, or ns) is reached. Returns whether it is.
+// Wait until *word is `is`, or until the limit (TSC ticks or ns). Returns whether *word is `is`.
 typedef int wait_f(const volatile uint32_t *word, uint32_t is, uint64_t limit);
 
 __attribute__((noinline)) static int by_tsc(const volatile uint32_t *word, uint32_t is,
@@ -100,7 +100,7 @@ static void until(const volatile uint32_t *word, uint32_t is, uint32_t kind, uin
 
 static void work(int me) {
     for (uint32_t round = 1;; round++) {
-        /* Short limits are reached, long ones are not, as a rule. */
+        /* Usually, short limits are reached and long ones are not. */
         until(&spin_cell[me].word, round, ((uint32_t)me + round) % KINDS,
               round % 4 ? 1ull << 28 : 1 << 16);
         int more = spin_more(me, round);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-// What a process of one thread does to itself before it makes its second one, and which holds for
-// its threads as natively:
-//     start_after seccomp | syscall | chroot | vfork | setuid | undumpable | handlers | descriptors
-//     | timer
+// Changes that a process of one thread makes to itself before it creates the second one. They must
+// hold for its threads as natively:
+//     start_after seccomp | syscall | chroot | vfork | setuid | undumpable
+//         | handlers | descriptors | timer
 #include "start_test.h"
 #include <fcntl.h>
 #include <linux/audit.h>
@@ -14,7 +14,7 @@
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 
-// Whoever opens a file from now on is killed, whichever thread it is.
+// Kill any thread that opens a file from now on.
 static void forbid_open(int by_syscall) {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -39,7 +39,7 @@ static void into_empty_root(void) {
     EQ(access("/proc", F_OK), -1);
 }
 
-// A child that shares the memory, and is about to become another program.
+// Run a child that shares the memory, and changes itself as before exec.
 static void confine_child(void) {
     for (int i = 0; i < 3; i++) {
         pid_t child = vfork();
@@ -54,7 +54,7 @@ static void confine_child(void) {
     }
 }
 
-// --- handlers, a mask and an alternate stack, all of before --------------------------------------
+// --- handlers, a mask and an alternate stack, set before -----------------------------------------
 
 static char stack[65536];
 static volatile int on_stack, handled[2];
@@ -101,7 +101,7 @@ static void signals_hold(void) {
 
 static int signals;
 
-// It would read the runtime's own signals.
+// Open a signalfd that would read the runtime's own signals.
 static void open_signalfd(void) {
     sigset_t all;
     sigfillset(&all);
@@ -111,7 +111,7 @@ static void open_signalfd(void) {
                                    .size = sizeof attr,
                                    .config = PERF_COUNT_SW_CONTEXT_SWITCHES,
                                    .exclude_kernel = 1};
-    syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0); // where that is allowed
+    syscall(SYS_perf_event_open, &attr, 0, -1, -1, 0); // if permitted
 }
 
 static void no_signal_is_read(void) {

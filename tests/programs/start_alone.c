@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 // A process of one thread that shares memory, and computes beside others that want its CPU. The
-// runtime begins in it, in the middle of anything; the program must not notice.
+// runtime activates itself at an arbitrary point; the program must not notice.
 //     start_alone plain | altstack | coroutine | seccomp
 #include "cpus_change.h"
 #include <linux/filter.h>
@@ -32,7 +32,7 @@ static void hog(void) {
     _exit(0);
 }
 
-// None of them is cut short.
+// Make blocking calls; none may return early.
 static void make_calls(void) {
     struct pollfd p = {.fd = pipes[0], .events = POLLIN};
     char byte = 1;
@@ -73,7 +73,7 @@ static void signals_are_as_before(void) {
 
 static int is_active(void) { return c_slots(getpid()) >= 0; }
 
-// Not on a small stack.
+// Check that the runtime does not activate itself on a small stack.
 static void computes_on_small_stack(void) {
     burn(LONG_MS);
     CHECK(!is_active(), "the runtime has begun there");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// The second thread of the process is made in each of the ways that there are:
+// The second thread of the process is created in each possible way:
 //     start_by thrd | timer | raw | forks | spawns | handler | altstack | coroutine
 #include "start_test.h"
 #include <sched.h>
@@ -16,7 +16,7 @@ static int answer(void *arg) {
     return (int)(intptr_t)arg;
 }
 
-// C11's threads: libc makes them without pthread_create.
+// C11 threads: libc creates them without pthread_create.
 static void by_thrd(void) {
     thrd_t t[8];
     for (int i = 0; i < 8; i++) EQ(thrd_create(&t[i], answer, (void *)(intptr_t)i), thrd_success);
@@ -29,7 +29,7 @@ static void by_thrd(void) {
 
 static void on_timer(union sigval v) { happened = v.sival_int; }
 
-// A thread of libc's own.
+// A thread created by libc itself.
 static void by_timer(void) {
     struct sigevent e = {.sigev_notify = SIGEV_THREAD, .sigev_notify_function = on_timer};
     e.sigev_value.sival_int = 7;
@@ -47,7 +47,7 @@ static int raw_thread(void *arg) {
     return 0;
 }
 
-// By a system call of the program's own, so that nobody is told.
+// A thread created by a system call of the program's own, which no library sees.
 static void by_raw_clone(void) {
     static char stack[65536] __attribute__((aligned(16)));
     long flags = CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_SIGHAND | CLONE_THREAD | CLONE_SYSVSEM;
@@ -65,7 +65,7 @@ static void by_raw_clone(void) {
     CHECK(tid > 0);
 }
 
-// Children of one thread, each of which makes its second one.
+// Children with one thread, each of which creates its second one.
 static void by_forks(void) {
     for (int i = 0; i < 4; i++) {
         pid_t child = fork();
@@ -80,7 +80,7 @@ static void by_forks(void) {
     }
 }
 
-// Children that share the memory until they execute a program: no threads.
+// Children that share the memory until exec: no threads.
 static void after_spawns(void) {
     for (int i = 0; i < 20; i++) {
         char *arguments[] = {(char *)"sh", (char *)"-c", (char *)"exit 5", NULL};
@@ -102,7 +102,7 @@ static void on_alarm(int sig) {
     happened = sig;
 }
 
-// A handler makes it, while the first thread is in a call that then goes on.
+// A handler creates the thread, while the first thread is in a call that then continues.
 static void by_handler(int flags) {
     struct sigaction a = {.sa_handler = on_alarm, .sa_flags = flags};
     static char stack[65536];
@@ -113,7 +113,7 @@ static void by_handler(int flags) {
     OK(pthread_barrier_init(&s_barrier, NULL, 1));
     atomic_store(&s_flag, 0);
     alarm(1);
-    // thread 0 of four that pass a flag round: this one is the other three
+    // the new thread is number 0 of four that pass a flag around; this thread plays the other three
     while (!happened) pause();
     for (int i = 0; i < 5; i++) {
         while (atomic_load(&s_flag) % 4 != 1) sched_yield();

@@ -1,12 +1,12 @@
 #!/bin/bash
-# What is known of libc's code is kept in a file of the user's, and read again only if it is whole
-# and nobody else can write it: start_cache.sh LISSOM PROGRAM JSON_OF
+# The sites found in libc are cached in a file of the user. The file is used only if it is intact
+# and not writable by other users: start_cache.sh LISSOM PROGRAM JSON_OF
 set -eu
 lissom=$1 program=$2 json_of=$3 folder=$HOME/.cache/lissom
 path=$(ldd "$program" | sed -n 's/.*libc\.so\.6 => \([^ ]*\) .*/\1/p')
 libc=$folder/sites-$(readelf -n "$path" | sed -n 's/ *Build ID: //p')
 
-# How many system calls of libc are redirected.
+# Print how many system calls of libc are redirected.
 patched() {
     "$lissom" run --stats=json --stats-file="$HOME/report" -- "$program" thrd >/dev/null
     python3 "$json_of" "$HOME/report" \

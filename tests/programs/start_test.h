@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// What the programs about the runtime's late start share: threads that take turns and wait for each
+// Common part of the programs that test late activation: threads that take turns and wait for each
 // other, in a process that had one thread until now.
 #ifndef START_TEST_H
 #define START_TEST_H
@@ -31,7 +31,7 @@ static inline void *s_work(void *arg) {
     return arg;
 }
 
-// By t_threads() threads and four more, which all end.
+// Run t_threads() threads and four more to their ends.
 static inline void s_threads_work(void) {
     pthread_t t[1024];
     s_threads = (t_threads() > 1000 ? 1000 : t_threads()) + 4;

@@ -1,8 +1,11 @@
-/* For `lissom stat` to look at, until it is killed: threads that wait for each other in a known
- * place. `barrier N`: N threads at `the_barrier`, which `wait_here` waits at. `spin N`: N threads
- * in the loop of `spin_here`, for a word that nobody writes. `come N`: N threads that compute for a
- * moment and end, again and again. `deadlock`: two threads with a lock each, which want the
- * other's; natively. `idle`: one thread that sleeps. Prints "ready" once all that has begun. */
+/* A target for `lissom stat`, until it is killed: threads that wait for each other at a known
+ * place.
+ *     barrier N   N threads wait at `the_barrier`, in `wait_here`
+ *     spin N      N threads wait in the loop of `spin_here` for a word that is never written
+ *     come N      N threads compute for a moment and exit, again and again
+ *     deadlock    two threads hold a lock each and want the other's; natively
+ *     idle        one thread sleeps
+ * Prints "ready" once all threads have begun. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdbool.h>
@@ -17,11 +20,11 @@ volatile int the_word;
 
 __attribute__((noinline)) void wait_here(void) {
     pthread_barrier_wait(&the_barrier);
-    __asm__ volatile(""); /* not the last thing that it does: it stays on the stack */
+    __asm__ volatile(""); /* not a tail call: this function stays on the stack */
 }
 
 __attribute__((noinline)) void spin_here(void) {
-    while (!the_word) { /* most samples are behind one pause or the other, in two lines */
+    while (!the_word) { /* most samples follow one of the two pauses, in two lines */
         __builtin_ia32_pause();
         __builtin_ia32_pause();
     }
@@ -63,7 +66,7 @@ static void *wants_b(void *unused) {
     return NULL;
 }
 
-/* Returns once the kernel has put the thread to sleep at the futex. */
+/* Wait until the kernel has put the thread to sleep at the futex. */
 static void await_waiter(pid_t thread, const void *futex) {
     char path[64], text[256];
     snprintf(path, sizeof path, "/proc/self/task/%d/syscall", (int)thread);
@@ -74,7 +77,7 @@ static void await_waiter(pid_t thread, const void *futex) {
             exit(1);
         }
         fclose(file);
-        /* One that runs has no numbers there. */
+        /* A running thread has no numbers there. */
         if (sscanf(text, "%ld %lx", &number, (unsigned long *)&address) != 2) number = -1;
     }
 }

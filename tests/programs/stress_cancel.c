@@ -1,6 +1,6 @@
-// Threads that block in random cancellable calls, are cancelled, woken or left to end by a manager
-// at random moments, joined and replaced. Checked: the mutex is free afterwards, permits are
-// conserved, every handler ran once.
+// Threads that block in random cancellable calls. A manager cancels them, wakes them or lets them
+// end at random times, joins them and replaces them. Afterwards the mutex is free, permits are
+// conserved, and every handler ran once.
 #include "pthread_test.h"
 #include <semaphore.h>
 #include <signal.h>
@@ -103,14 +103,14 @@ int main(void) {
         int cancel = t_rand(&s) % 3 != 0;
         if (cancel) {
             OK(pthread_cancel(t[i]));
-            if (t_rand(&s) % 4 == 0) { // a wake-up at the same moment
+            if (t_rand(&s) % 4 == 0) { // a wake-up at the same time
                 OK(pthread_mutex_lock(&mutex));
                 OK(pthread_cond_signal(&cond));
                 OK(pthread_mutex_unlock(&mutex));
             }
         } else {
-            // Enough for everybody who might take it before t[i] does; the rest is counted at the
-            // end.
+            // Enough permits for all threads that might take one before t[i]; the rest is counted
+            // at the end.
             for (int k = 0; k < threads; k++) {
                 if (kind[i] < 2) {
                     OK(pthread_mutex_lock(&mutex));
@@ -151,7 +151,7 @@ int main(void) {
     int v;
     SYS(sem_getvalue(&sem, &v));
     EQ(v, sem_posts - sem_taken);
-    // A thread cancelled on its way, before it has blocked, has neither handler nor perhaps key.
+    // A thread cancelled before it blocks has no handler, and maybe no key.
     CHECK(handlers <= next && handlers >= finished, "%d handlers, %d threads", handlers, next);
     CHECK(keys_gone == next, "%d destructors of %d threads", keys_gone, next);
     return t_ok("stress_cancel");

@@ -1,7 +1,7 @@
-// Event loops in many threads pass tokens to one another at random, some through instances that
-// several threads wait on, some with short timeouts; meanwhile others compute, sleep on a condition
-// variable, fork children with event loops of their own, send signals, and close descriptors that
-// are not theirs. All tokens make all their hops.
+// Event loops in many threads pass tokens to random others, some through instances that several
+// threads wait on, some with short timeouts. Meanwhile others compute, sleep on a condition
+// variable, fork children with event loops, send signals, and close descriptors that they do not
+// own. All tokens must make all their hops.
 #include "pthread_test.h"
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -48,7 +48,7 @@ static void *loop(void *arg) {
             int from = (int)got[i].data.u32;
             uint64_t v;
             ssize_t size = read(inbox[from], &v, sizeof v);
-            if (size < 0) { // another one of those that share it was faster
+            if (size < 0) { // another thread that shares it was faster
                 EQ(errno, EAGAIN);
                 continue;
             }
@@ -60,7 +60,7 @@ static void *loop(void *arg) {
         if (me % 7 == 5 && t_rand(&state) % 64 == 0)
             for (volatile int k = 0; k < 200000; k++) {}
     }
-    // what finish sent may have been taken by the other one that waits on this instance
+    // the token that `finish` sent may have been taken by the other thread of this instance
     send_to(me, 1);
     if (me % 4 >= 2 && (me ^ 1) < threads) send_to(me ^ 1, 1);
     return NULL;
@@ -150,7 +150,7 @@ int main(int argc, char **argv) {
         struct epoll_event ev = {.events = EPOLLIN | (i % 3 == 0 ? EPOLLET : 0),
                                  .data.u32 = (uint32_t)i};
         SYS(inbox[i] = eventfd(0, EFD_NONBLOCK));
-        // Every fourth one waits on its neighbour's, with it.
+        // Every fourth thread waits on its neighbour's instance, together with it.
         if (i % 4 == 3)
             instance[i] = instance[i - 1];
         else
@@ -163,7 +163,7 @@ int main(int argc, char **argv) {
     others[1] = t_spawn(wait_for_end, NULL);
     others[2] = t_spawn(disturb, NULL);
     for (int i = 0; i < tokens; i++) send_to(i % threads, 1);
-    t_join(others[2]); // first: it sends signals, and a handle is not valid after its join
+    t_join(others[2]); // first: it sends signals, which needs valid handles
     for (int i = 0; i < threads; i++) t_join(thread[i]);
     for (int i = 0; i < 2; i++) t_join(others[i]);
     CHECK(hops >= wanted);

@@ -1,6 +1,5 @@
-// Teams of event loops, one after another: each passes tokens around at random, until one loop ends
-// the round and all leave. So waits are often the last one's, with nobody else there to look after
-// it.
+// Teams of event loops, one after another. Each passes tokens around at random, until one loop ends
+// the round and all leave. So often a single thread still waits, with no other to poll for it.
 #include "pthread_test.h"
 #include <sys/epoll.h>
 #include <sys/eventfd.h>

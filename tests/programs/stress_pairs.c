@@ -1,6 +1,6 @@
-// Pairs pass a turn through a primitive chosen anew each round by a common seed, with random
-// delays, while all threads also meet in shared locks and a pest interrupts them with signals. One
-// lost wake-up hangs its pair.
+// Pairs pass a turn through a primitive, which a common seed chooses anew each round, with random
+// delays. All threads also use shared locks, and a pest interrupts them with signals. A lost
+// wake-up hangs its pair.
 #include "pthread_futex.h"
 #include <semaphore.h>
 #include <signal.h>
@@ -55,7 +55,7 @@ static void *work(void *arg) {
     uint64_t mine = seed * 7919 + (uint64_t)me, ours = seed * 104729 + (uint64_t)(me / 2);
     for (int r = 0; r < rounds; r++) {
         uint32_t choice = t_rand(&ours), kind = choice % 8, first = (choice >> 8) & 1;
-        int active = side == (int)first; // passes in this round; the other one waits
+        int active = side == (int)first; // passes the turn in this round; the other side waits
         uint64_t v = 1;
         delay(&mine);
         switch (kind) {
@@ -165,7 +165,7 @@ int main(void) {
     pthread_t *t = calloc(1024, sizeof *t), annoying;
     for (int i = 0; i < threads; i++) t[i] = t_spawn(work, (void *)(intptr_t)i);
     annoying = t_spawn(pest, t);
-    // The pest ends before the first join: after it a handle is no longer valid.
+    // The pest ends before the first join, which makes a handle invalid.
     t_sleep_ms(200);
     __atomic_store_n(&stop, 1, __ATOMIC_SEQ_CST);
     t_join(annoying);

@@ -1,5 +1,5 @@
-// Teams of random size come, meet in barriers, broadcasts and requeueing futexes with random
-// delays, and go again; three teams at a time. Sums are checked at every meeting.
+// Teams of random size start, meet in barriers, broadcasts and requeueing futexes with random
+// delays, and exit; three teams at a time. Sums are checked at every meeting.
 #include "pthread_futex.h"
 
 struct team {
@@ -34,8 +34,8 @@ static void cond_barrier(struct team *t) {
         while (t->generation == g) OK(pthread_cond_wait(&t->cond, &t->mutex));
     OK(pthread_mutex_unlock(&t->mutex));
 }
-// The last to come wakes one and moves the rest to a second word, then wakes them there, as old
-// condition variables did.
+// The last thread to arrive wakes one, requeues the others to a second word, and wakes them there,
+// as old condition variables did.
 static void futex_barrier(struct team *t, uint64_t *s) {
     int how = (int)t_rand(s);
     uint32_t g = __atomic_load_n(&t->gate, __ATOMIC_SEQ_CST);

@@ -1,7 +1,7 @@
-// Waits with time limits, in threads of which most always have something to do: some end by the
-// time, some by a wake that comes at about that time, some by a signal, some long before. Meanwhile
-// children are forked that do the same, and credentials are set. No wait is over early, no token is
-// lost, and nobody waits for ever.
+// Timed waits, in threads most of which always have something to do. Some waits end by timeout,
+// some by a wake at about that time, some by a signal, some long before. Meanwhile children are
+// forked that do the same, and credentials are set. No wait may end early, no token may be lost,
+// and no thread may wait forever.
 #include "pthread_test.h"
 #include <linux/futex.h>
 #include <semaphore.h>
@@ -26,10 +26,10 @@ static void compute_us(int us) {
     for (int64_t end = t_now(CLOCK_MONOTONIC) + us * 1000; t_now(CLOCK_MONOTONIC) < end;) {}
 }
 
-// Takes a token of `me`. Post: whether there was one in time.
+// Take a token of `me`. Returns whether there was one in time.
 static int take(int me, int us) {
     clockid_t clock = me % 2 ? CLOCK_REALTIME : CLOCK_MONOTONIC;
-    // now and then only a look: a time that is long over
+    // sometimes just a check: a time in the past
     struct timespec until = us % 7 != 3 ? t_ts(t_now(clock) + (int64_t)us * 1000) : t_ts(0);
     int r;
     while ((r = sem_clockwait(&inbox[me], clock, &until)) && errno == EINTR) {}
@@ -49,13 +49,13 @@ static void send(int to) {
     OK(sem_post(&inbox[to]));
 }
 
-// The time is relative, and a signal ends it.
+// Wait with a relative timeout, which a signal ends.
 static void wait_raw(int us) {
     static int word;
     struct timespec time = t_ts((int64_t)us * 1000);
     int64_t begun = t_now(CLOCK_MONOTONIC);
     long r = syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 0, &time, NULL, 0);
-    if (r == 0) return; // for nothing
+    if (r == 0) return; // spurious wake-up
     CHECK(r == -1 && (errno == ETIMEDOUT || errno == EINTR), "%ld, errno %d", r, errno);
     if (errno == ETIMEDOUT) CHECK(t_now(CLOCK_MONOTONIC) - begun >= us * 1000LL);
 }
@@ -96,7 +96,7 @@ static void fork_one(void) {
     EQ(status, 0);
 }
 
-// Credentials as they are: all the same, the monitor is made anew.
+// Set the credentials to their current values: the monitor is restarted all the same.
 static void set_credentials(void) { SYS(setresuid((uid_t)-1, geteuid(), (uid_t)-1)); }
 
 static void *work(void *arg) {
@@ -107,14 +107,14 @@ static void *work(void *arg) {
         switch (t_rand(&state) % 10) {
         case 0:
         case 1: take(me, us); break;
-        case 2: // at about the time at which its wait is over
+        case 2: // at about the time at which the next thread's wait ends
             compute_us(us / 4);
             send(next);
             break;
         case 3: wait_raw(us); break;
         case 4: wait_events(me, 1 + us / 1000); break;
         case 5: OK(pthread_kill(thread[next], SIGUSR1)); break;
-        case 6: // a wait that ends long before its time, by a partner that always answers
+        case 6: // a wait that ends long before its timeout, since its partner always answers
             send(me);
             CHECK(take(me, LONG_S * 1000000));
             break;
@@ -125,7 +125,7 @@ static void *work(void *arg) {
         default: compute_us(us / 8);
         }
     }
-    int r = pthread_barrier_wait(&all); // until here, handles are used
+    int r = pthread_barrier_wait(&all); // handles are used until here
     CHECK(r == 0 || r == PTHREAD_BARRIER_SERIAL_THREAD);
     return NULL;
 }

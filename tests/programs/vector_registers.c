@@ -1,5 +1,5 @@
-// The vector state belongs to each thread: in a ring of threads that wait and wake each other by
-// system calls between which nothing but the test's own code runs, each has something else in use.
+// Each thread has its own vector state. In a ring of threads that wait and wake each other by
+// system calls, each uses different registers. Only the test's own code runs in between.
 #include "pthread_test.h"
 #include <linux/futex.h>
 #include <stdatomic.h>
@@ -12,7 +12,7 @@ static struct {
     _Alignas(64) uint32_t is;
 } turn[1024];
 
-// A private FUTEX_WAIT for as long as `turn` is 0.
+// A private FUTEX_WAIT while `turn` is 0.
 #define WAIT_ASM "xor %%r10d, %%r10d\n\tmov $202, %%eax\n\tsyscall\n\t"
 #define WAIT_IN(turn) "D"(turn), "S"(FUTEX_WAIT | FUTEX_PRIVATE_FLAG), "d"(0)
 #define WAIT_CLOBBERS \
@@ -28,7 +28,7 @@ static struct {
 #define LOAD_ZMM(i) "vmovups " #i "*64(%%r8), %%zmm" #i "\n\t"
 #define STORE_ZMM(i) "vmovups %%zmm" #i ", " #i "*64(%%r9)\n\t"
 #define CLEAR_ZMM(i) "vpxord %%zmm" #i ", %%zmm" #i ", %%zmm" #i "\n\t"
-// The 16 registers that only AVX-512 has, and its masks.
+// The 16 registers and the masks that only AVX-512 has.
 #define EACH_HIGH(op) \
     op(16) op(17) op(18) op(19) op(20) op(21) op(22) op(23) op(24) op(25) op(26) op(27) op(28) \
         op(29) op(30) op(31)
@@ -58,7 +58,7 @@ static void wait_with(int kind, const uint8_t *in, uint8_t *out, uint32_t *turn)
                          :
                          : "r"(from), "r"(to), WAIT_IN(turn)
                          : WAIT_CLOBBERS);
-    else if (kind == HIGH_16) // with the lower halves of the others
+    else if (kind == HIGH_16) // with the lower halves of the first 16
         __asm__ volatile(EACH(LOAD_YMM) EACH_HIGH(LOAD_ZMM) EACH_MASK(LOAD_MASK)
                              WAIT_ASM EACH(STORE_YMM) EACH_HIGH(STORE_ZMM)
                                  EACH_MASK(STORE_MASK) "vzeroupper"
@@ -93,7 +93,7 @@ static uint16_t control_word(void) {
     return value;
 }
 
-// An inexact division, which leaves the flag, and no register in use.
+// Divide inexactly: sets the flag and leaves no register in use.
 static void raise_inexact(void) { __asm__ volatile("fld1\n\tfldpi\n\tfdivrp\n\tfstp %%st(0)" : :); }
 
 static uint16_t exceptions(void) {
@@ -108,7 +108,7 @@ static uint32_t rights(void) {
     return value;
 }
 
-// The bytes of the first 16 registers that `kind` stores.
+// Return the number of bytes of the first 16 registers that `kind` stores.
 static size_t bytes_of(int kind) {
     if (kind == ZMM || (kind == ZERO && has_avx512)) return 1024;
     return kind == YMM || kind == HIGH_16 || kind == ZERO ? 512 : 256;
@@ -123,7 +123,7 @@ static void wait_turn(int me, int kind, uint64_t *state) {
     uint8_t in[VECTORS], out[VECTORS];
     double number = (double)(t_rand(state) % 1000), got = -1;
     for (size_t i = 0; i < sizeof in; i++) in[i] = kind == ZERO ? 0 : (uint8_t)(t_rand(state) >> 8);
-    memcpy(out, in, sizeof out); // what `kind` does not store
+    memcpy(out, in, sizeof out); // for bytes that `kind` does not store
     for (size_t i = 0; i < bytes_of(kind); i++) out[i] = (uint8_t)~in[i];
     for (size_t i = 1024; i < sizeof out && has_high(kind); i++) out[i] = (uint8_t)~in[i];
     if (kind == X87) __asm__ volatile("fldcw %1\n\tfldl %0" : : "m"(number), "m"(single));
@@ -174,7 +174,7 @@ int main(void) {
     rounds = t_share(40000, threads);
     has_avx = __builtin_cpu_supports("avx");
     has_avx512 = __builtin_cpu_supports("avx512bw");
-    key = pkey_alloc(0, 0); // fails where there are none
+    key = pkey_alloc(0, 0); // fails if the CPU has no keys
     turn[0].is = 1;
     for (int i = 0; i < threads; i++) thread[i] = t_spawn(work, (void *)(intptr_t)i);
     for (int i = 0; i < threads; i++) t_join(thread[i]);

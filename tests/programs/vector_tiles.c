@@ -1,5 +1,5 @@
-// Tiles of AMX, and AVX-512 registers, belong to each thread, over waits, signals, handlers that
-// use tiles themselves, and forks. Some threads have never used a tile.
+// Each thread keeps its AMX tiles and AVX-512 registers across waits, signals, handlers that use
+// tiles themselves, and forks. Some threads have never used a tile.
 #include "pthread_test.h"
 #include <signal.h>
 #include <stdatomic.h>
@@ -20,7 +20,7 @@ static void fill(uint8_t *bytes, uint64_t seed) {
     for (int i = 0; i < BYTES; i++) bytes[i] = (uint8_t)(t_rand(&seed) >> 8);
 }
 
-// Two tiles with bytes of `seed`.
+// Load two tiles with bytes made from `seed`.
 static void load_tiles(uint64_t seed) {
     uint8_t bytes[BYTES];
     fill(bytes, seed);
@@ -61,7 +61,7 @@ static void handler(int sig) {
     handled++;
 }
 
-// zmm20 is of no use to the compiler here (-mno-avx): nothing else changes it.
+// The compiler does not use zmm20 here (-mno-avx), so nothing else changes it.
 static void *work(void *arg) {
     int me = (int)(intptr_t)arg;
     int tiles = me % 8 == 1; // the others use AVX-512 only
@@ -71,7 +71,7 @@ static void *work(void *arg) {
         load_vector(seed ^ (uint64_t)i);
         switch (t_rand(&state) % 4) {
         case 0: sched_yield(); break;
-        case 1: // until a slice is over, at times
+        case 1: // sometimes until the slice ends
             for (int k = 0; k < 60000; k++) __asm__ volatile("pause");
             break;
         case 2: OK(pthread_kill(thread[t_rand(&state) % (uint32_t)threads], SIGUSR1)); break;
@@ -83,7 +83,7 @@ static void *work(void *arg) {
         if (tiles && t_rand(&state) % 2) release_tiles();
     }
     release_tiles();
-    int r = pthread_barrier_wait(&barrier); // until here, handles are used
+    int r = pthread_barrier_wait(&barrier); // handles are used until here
     CHECK(r == 0 || r == PTHREAD_BARRIER_SERIAL_THREAD);
     return NULL;
 }

@@ -1,4 +1,4 @@
-//! Whether the runtime did in the case's processes what the level stands for.
+//! Check that the runtime did in the case's processes what the level requires.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use super::case::{Case, Level};
 use super::region::{MAX_RECORDS, Process};
 use super::run::Variant;
 
-/// `COUNTER NAME OPERATOR NUMBER`: what the sum of a counter over all processes has to be.
+/// `COUNTER NAME OPERATOR NUMBER`: a bound on the sum of a counter over all processes.
 #[derive(Clone)]
 pub struct Counter {
     name: String,
@@ -15,7 +15,7 @@ pub struct Counter {
     bound: u64,
 }
 
-/// Of so many waits in the runtime's queues some have to end in a switch in user space.
+/// From this number of blocks on, some must have ended in a switch in user space.
 const MANY_BLOCKS: u64 = 500;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,14 +72,14 @@ fn sum<'a>(processes: impl IntoIterator<Item = &'a Process>, counter: &str) -> u
     processes.into_iter().filter_map(|p| p.counter(counter)).sum()
 }
 
-/// What `witness.c` has noted of a process: that it begins, once for each program that it executes,
-/// or when it ends that it had more than one thread.
+/// A line that `witness.c` wrote: a process has started a program (one line for each exec), or has
+/// ended after it created a thread.
 pub struct Witness {
     pub pid: u32,
     pub had_threads: bool,
 }
 
-/// What is wrong, a line each.
+/// Return the problems found, one a line.
 pub fn problems(
     case: &Case,
     variant: Variant,
@@ -92,7 +92,7 @@ pub fn problems(
     let level = variant.level;
     let Level::Switch(name @ ("kernel" | "user" | "auto")) = level else { return problems };
 
-    // One that is killed while it starts stays at "starting".
+    // A process that was killed during startup remains in state "starting".
     let native: Vec<&Process> =
         processes.iter().filter(|p| !matches!(p.state, "active" | "starting" | "single")).collect();
     match &case.native {
@@ -116,18 +116,18 @@ pub fn problems(
         let Process { pid, name, state, reason, .. } = process;
         problems.push(format!("not active in process {pid} ({name}): {state} {reason}"));
     }
-    // The child of a fork has the redirected calls of its parent, and counts none.
+    // A forked child inherits its parent's redirected calls and counts none.
     if processes.iter().any(|p| p.state == "active") && sum(processes, "sites_patched") == 0 {
         problems.push("no system call is redirected in any process".into());
     }
     problems.extend(missing(processes, witnesses));
-    // With a few more threads than slots there may be nobody who waits for a slot.
+    // With only slightly more threads than slots, no thread need ever wait for a slot.
     let crowded: Vec<&Process> = processes
         .iter()
         .filter(|p| p.state == "active")
         .filter(|p| p.counter("threads_peak").is_some_and(|t| t >= 4 * p.slots))
         .collect();
-    // Some that block once each may find nobody who is ready, and keep their kernel threads.
+    // If few threads block, each may find no ready thread and keep its kernel thread.
     let blocks = sum(crowded.iter().copied(), "blocks");
     let happened: &[&str] = match name {
         "kernel" => &["switches_kernel", "blocks"],
@@ -144,11 +144,11 @@ pub fn problems(
     problems
 }
 
-/// Programs in which the runtime was not loaded, or not active with several threads, although it
-/// should have been.
+/// Report programs that should have loaded the runtime but did not, and programs with several
+/// threads in which it was not active.
 fn missing(processes: &[Process], witnesses: &[Witness]) -> Vec<String> {
     if processes.len() >= MAX_RECORDS {
-        return Vec::new(); // the records of the later ones are lost
+        return Vec::new(); // later records were lost
     }
     let count = |pid: u32, states: &[&str]| {
         processes.iter().filter(|p| p.pid == pid && states.contains(&p.state)).count()
@@ -169,7 +169,7 @@ fn missing(processes: &[Process], witnesses: &[Witness]) -> Vec<String> {
     problems
 }
 
-/// For a report: every process, with the counters that tell most.
+/// Describe every process with its most informative counters, for a failure report.
 pub fn describe(processes: &[Process]) -> String {
     let mut text = String::new();
     for process in processes {

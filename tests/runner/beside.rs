@@ -1,4 +1,4 @@
-//! Programs that a case starts beside itself (`BEFORE`), and when they are ready.
+//! Companion programs of a case (`BEFORE`) and their readiness.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read, Write as _};
@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use super::case::Companion;
 
-/// A companion that runs. What it prints goes to the files `before.N.out` and `before.N.err`.
+/// A running companion. Its output goes to the files `before.N.out` and `before.N.err`.
 pub struct Running {
     child: Child,
     copies: Vec<JoinHandle<()>>,
@@ -21,7 +21,7 @@ impl Running {
         self.child.id()
     }
 
-    /// Reaps the companion, which the caller has killed.
+    /// Reap the companion. The caller must have killed it.
     pub fn finish(mut self) {
         let _ = self.child.wait();
         for copy in self.copies {
@@ -30,10 +30,10 @@ impl Running {
     }
 }
 
-/// Starts the companion by `command`, whose last argument is the companion's script, and returns
-/// once it has printed its READY line, or its first line if it has no such line.
+/// Start the companion with `command`, whose last argument is the companion's script. Returns once
+/// it has printed its READY line, or its first line if the case names none.
 ///
-/// Errors: it cannot be started, ends without that line, or has not printed it at `deadline`.
+/// Errors: the companion cannot be started, ends without that line, or misses `deadline`.
 pub fn start(
     mut command: Command,
     companion: &Companion,

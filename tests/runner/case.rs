@@ -1,4 +1,4 @@
-//! Reads the case files.
+//! Read the case files.
 
 use std::collections::HashSet;
 use std::fs;
@@ -21,7 +21,7 @@ pub struct Case {
     pub file: String,
     pub name: String,
     pub run: String,
-    /// None: not looked at.
+    /// None: not checked.
     pub stdout: Option<Vec<Line>>,
     pub stderr: Option<Vec<Line>>,
     pub exit: Exit,
@@ -30,20 +30,20 @@ pub struct Case {
     pub levels: Vec<Level>,
     pub ratios: Vec<u32>,
     pub repeat: u32,
-    /// (name, value to set, or None to remove)
+    /// (name, value); a value of None removes the variable.
     pub environment: Vec<(String, Option<String>)>,
     /// Programs to start before RUN, in order.
     pub before: Vec<Companion>,
-    /// Runs while no other case does.
+    /// Run this case while no other runs.
     pub exclusive: bool,
-    /// Some process runs natively, and its reason contains this.
+    /// Text that the reason of some natively running process must contain.
     pub native: Option<String>,
-    /// Levels at which nothing is switched although there are more threads than slots.
+    /// Levels at which no switch is expected even though threads outnumber slots.
     pub unswitched: Vec<Level>,
     pub counters: Vec<Counter>,
 }
 
-/// A program beside the case, and the line of its output that says that it is ready.
+/// A program that runs beside the case, and the output line that reports it ready.
 #[derive(Clone)]
 pub struct Companion {
     pub command: String,
@@ -105,7 +105,7 @@ fn read(file: &str, text: &str) -> Result<Vec<Case>, String> {
     Ok(cases)
 }
 
-/// (line number, keyword, value); continuations are joined, comments left out.
+/// Return (line number, keyword, value). Joins continuation lines and drops comments.
 fn logical_lines(text: &str) -> Result<Vec<(usize, String, String)>, String> {
     let mut lines: Vec<(usize, String, String)> = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -123,9 +123,9 @@ fn logical_lines(text: &str) -> Result<Vec<(usize, String, String)>, String> {
 }
 
 struct Reader {
-    /// The first holds the file's defaults.
+    /// Entry 0 holds the file's defaults.
     cases: Vec<Case>,
-    /// Keywords that the current case gave itself: its first use of one drops the file's default.
+    /// Keywords that the current case has set: its first use of one drops the file's default.
     given: HashSet<String>,
 }
 
@@ -207,8 +207,8 @@ impl Reader {
     }
 }
 
-/// Whether the command can stand behind the shell's `exec`: nothing ends it, but within
-/// quotes and substitutions.
+/// Whether the command can follow the shell's `exec`: no `;`, `&` or `|` outside quotes and
+/// substitutions.
 fn is_simple(command: &str) -> bool {
     let (mut quote, mut depth) = (None, 0);
     command.chars().all(|c| {

@@ -1,4 +1,4 @@
-//! What a case expects, and whether that is what came.
+//! Expected output and exit status of a case, and their comparison with the actual ones.
 
 use regex::Regex;
 
@@ -43,11 +43,11 @@ impl Line {
     }
 }
 
-/// The whole output, in order. The error says what is wrong.
+/// Compare the whole output, in order. The error says what is wrong.
 pub fn whole(expected: &[Line], output: &str) -> Result<(), String> {
     let lines: Vec<&str> = output.lines().collect();
     let pattern: Vec<&Line> = unwanted(expected, &lines)?;
-    // Prohibitions alone say nothing about what else stands there.
+    // Prohibitions alone do not restrict the rest of the output.
     let only_prohibits = pattern.is_empty() && expected.iter().any(|l| matches!(l, Line::Never(_)));
     if only_prohibits || matches_from(&pattern, &lines) {
         return Ok(());
@@ -70,7 +70,7 @@ fn matches_from(pattern: &[&Line], lines: &[&str]) -> bool {
     }
 }
 
-/// Each line somewhere in the output, in this order.
+/// Check that each line occurs in the output, in this order.
 pub fn contains(expected: &[Line], output: &str) -> Result<(), String> {
     let lines: Vec<&str> = output.lines().collect();
     let mut rest = lines.as_slice();
@@ -83,7 +83,7 @@ pub fn contains(expected: &[Line], output: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks `!` and `(nothing)`, and returns the lines that must be there.
+/// Check `!` and `(nothing)`, and return the remaining lines.
 fn unwanted<'a>(expected: &'a [Line], lines: &[&str]) -> Result<Vec<&'a Line>, String> {
     for line in expected {
         let found = match line {

@@ -1,4 +1,4 @@
-//! Where the threads of a case are that does not end, and how it is ended.
+//! Report where the threads of a hanging case are, and kill its session.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Threads shown of each process; the rest is counted.
+/// Maximum number of threads shown of each process; the rest are only counted.
 const SHOWN: usize = 48;
 
-/// Processes of the session, in order of their numbers.
+/// Return the processes of the session, ordered by pid.
 fn members(session: i32) -> Vec<i32> {
     let mut found: Vec<i32> = fs::read_dir("/proc")
         .into_iter()
@@ -30,7 +30,7 @@ struct Stat {
     ticks: u64,
 }
 
-/// The fields behind the name, which may itself hold blanks and parentheses.
+/// Parse the fields after the name, which may itself contain blanks and parentheses.
 fn stat(folder: &Path) -> Option<Stat> {
     let text = fs::read_to_string(folder.join("stat")).ok()?;
     let fields: Vec<&str> = text.rsplit_once(") ")?.1.split_whitespace().collect();
@@ -61,7 +61,7 @@ fn describe_threads(folder: &str, text: &mut String) {
     let mut threads: Vec<_> =
         fs::read_dir(task).into_iter().flatten().flatten().map(|e| e.path()).collect();
     threads.sort();
-    // Twice, so that it shows who is using a CPU.
+    // Read the CPU times twice to show which threads use a CPU.
     let before: Vec<u64> = threads.iter().map(|t| stat(t).map_or(0, |s| s.ticks)).collect();
     std::thread::sleep(Duration::from_millis(200));
     for (thread, before) in threads.iter().zip(before).take(SHOWN) {
@@ -84,7 +84,7 @@ fn describe_threads(folder: &str, text: &mut String) {
     }
 }
 
-/// The threads' call stacks, where there is a debugger.
+/// Append the threads' call stacks if gdb is installed.
 fn stacks(pid: i32, text: &mut String) {
     let mut command = Command::new("timeout");
     command.args(["-k", "1", "20", "gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off"]);
@@ -95,9 +95,9 @@ fn stacks(pid: i32, text: &mut String) {
     text.extend(stacks[from..].lines().take(400).map(|l| format!("  {l}\n")));
 }
 
-/// Kills every process of the session, also those that changed their process group.
+/// Kill every process of the session, including those that changed their process group.
 pub fn kill_session(session: i32) {
-    // A process may fork while we look; a dying one needs a moment.
+    // Repeat: a process may fork during the scan, and a killed process takes a moment to die.
     for _ in 0..100 {
         let alive: Vec<i32> = members(session)
             .into_iter()

@@ -1,15 +1,15 @@
-//! Cases run in sessions of their own, which a Ctrl-C does not reach: whoever ends the runner ends
-//! them too.
+//! Kill the sessions of running cases when the runner is interrupted: a Ctrl-C does not reach
+//! them.
 
 use std::sync::Once;
 use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 
-/// Sessions that are running; 0 is a free place.
+/// Sessions of running cases; 0 marks a free entry.
 static RUNNING: [AtomicI32; 64] = [const { AtomicI32::new(0) }; 64];
 
 pub struct Watched(Option<&'static AtomicI32>);
 
-/// Keeps the session on the list for as long as the result lives.
+/// Keep the session in RUNNING for the lifetime of the result.
 pub fn watch(session: i32) -> Watched {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
@@ -19,7 +19,7 @@ pub fn watch(session: i32) -> Watched {
             unsafe { libc::signal(signal, handler as libc::sighandler_t) };
         }
     });
-    // With more cases at a time than places, the rest is not watched.
+    // If all entries are taken, this session is not watched.
     let free = |place: &&AtomicI32| place.compare_exchange(0, session, SeqCst, SeqCst).is_ok();
     Watched(RUNNING.iter().find(free))
 }
@@ -36,8 +36,8 @@ extern "C" fn end(signal: libc::c_int) {
     for place in &RUNNING {
         let session = place.load(SeqCst);
         if session != 0 {
-            // SAFETY: plain system call. The leader's process group is the session, unless the case
-            // made more.
+            // SAFETY: plain system call. It kills the leader's process group; groups that the case
+            // made are not reached.
             unsafe { libc::kill(-session, libc::SIGKILL) };
         }
     }

@@ -1,5 +1,4 @@
-//! What is said of a run of the cases: which may be skipped, how long each took, how many ran at
-//! which level.
+//! Permitted skips, duration of each case, and number of cases run at each level.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -8,7 +7,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Cases that may be skipped: `FILE::NAME<TAB>REQUIREMENT<TAB>REASON` a line, `#` begins a comment.
+/// Cases that may be skipped: `FILE::NAME<TAB>REQUIREMENT<TAB>REASON` a line; `#` begins a comment.
 pub struct Skips(Vec<(String, String)>);
 
 impl Skips {
@@ -28,7 +27,7 @@ impl Skips {
         self.0.iter().any(|skip| skip.0 == case && skip.1 == requirement)
     }
 
-    /// Entries of cases that do not exist.
+    /// Return the entries whose case does not exist.
     pub fn unknown(&self, exists: impl Fn(&str) -> bool) -> Vec<&str> {
         self.0.iter().map(|skip| skip.0.as_str()).filter(|case| !exists(case)).collect()
     }
@@ -42,7 +41,7 @@ struct Entry {
     passed: bool,
 }
 
-/// All that ran so far, and what was skipped.
+/// Cases that have run so far, and skipped cases.
 #[derive(Default)]
 pub struct Outcomes {
     ran: Mutex<Vec<Entry>>,
@@ -66,7 +65,7 @@ impl Outcomes {
         ran
     }
 
-    /// Writes `SECONDS<TAB>ok|FAILED<TAB>NAME` lines to `path`, the slowest first.
+    /// Write `SECONDS<TAB>ok|FAILED<TAB>NAME` lines to `path`, slowest first.
     pub fn record(&self, path: &Path) -> std::io::Result<()> {
         let ran = self.slowest_first();
         let mut text = String::new();
@@ -77,7 +76,7 @@ impl Outcomes {
         fs::write(path, text)
     }
 
-    /// The slowest 20, what was skipped, and how many ran at each level.
+    /// Return the slowest 20 cases, the skipped ones, and the number run at each level.
     pub fn summary(&self) -> String {
         const SLOWEST: usize = 20;
         let ran = self.slowest_first();

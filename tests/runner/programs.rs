@@ -1,4 +1,4 @@
-//! Builds the programs of tests/programs when a case first asks for them.
+//! Build programs of tests/programs when a case first needs them.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::run;
 
-/// Path of the built program `NAME` or `NAME@VARIANT`.
+/// Return the path of the built program `NAME` or `NAME@VARIANT`.
 pub fn program(name: &str) -> Result<PathBuf, String> {
     // One build at a time: two cases may want the same program.
     static BUILDING: Mutex<()> = Mutex::new(());
@@ -47,7 +47,7 @@ fn modified(path: &Path) -> Option<std::time::SystemTime> {
     fs::metadata(path).ok()?.modified().ok()
 }
 
-/// When the source or a header that it might include was last changed.
+/// Time of the last change to the source or to any header that it might include.
 fn newest(source: &Path, folder: &Path) -> Option<std::time::SystemTime> {
     let headers = fs::read_dir(folder).ok()?.flatten().map(|e| e.path());
     let headers = headers.filter(|p| p.extension().is_some_and(|e| e == "h" || e == "hpp"));
@@ -85,7 +85,7 @@ fn command_line(
         command.push(format!("-I{}", folder.display()));
     }
     command.push(source.display().to_string());
-    // A shared library's constructor would run in addition to that of the program that loads it.
+    // A shared library must not add its constructor to that of the program that loads it.
     if default != "rustc" && !flags.split_whitespace().any(|flag| flag == "-shared") {
         command.push(folder.with_file_name("runner/witness.c").display().to_string());
     }

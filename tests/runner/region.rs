@@ -1,4 +1,4 @@
-//! The statistics region that a case's processes write into (runtime/abi.h), and what they wrote.
+//! The statistics region that a case's processes write into (runtime/abi.h), and its records.
 
 use std::ffi::CString;
 use std::fs::File;
@@ -11,21 +11,21 @@ mod abi {
     include!(concat!(env!("OUT_DIR"), "/abi.rs"));
 }
 
-/// Processes that a region has room for.
+/// Maximum number of process records in a region.
 pub const MAX_RECORDS: usize = abi::MAX_RECORDS;
 
-/// Descriptor numbers below this are left to the case.
+/// Lowest descriptor number of the region: the case may use all those below.
 const LOWEST_DESCRIPTOR: libc::c_int = 500;
 
-/// A sealed memfd as `lissom run --stats` makes one. Its descriptor is closed on exec.
+/// A sealed memfd like that of `lissom run --stats`. Its descriptor is closed on exec.
 pub struct Region(File);
 
-/// One process of the case, as its runtime described it.
+/// One process of the case, as recorded by its runtime.
 pub struct Process {
     pub pid: u32,
     pub name: String,
     pub state: &'static str,
-    /// Why it runs natively; empty otherwise.
+    /// Reason for running natively; empty otherwise.
     pub reason: String,
     pub slots: u64,
     counters: Vec<(&'static str, u64)>,
@@ -60,14 +60,14 @@ impl Region {
         Ok(Region(file))
     }
 
-    /// The variable that hands the region down, and its value.
+    /// Return the environment variable that passes the region on, and its value.
     pub fn variable(&self) -> (&'static str, String) {
         (abi::ENV_STATS_FD, self.0.as_raw_fd().to_string())
     }
 
-    /// Lets the descriptor survive an exec. Async-signal-safe: for the time between fork and exec.
+    /// Make the descriptor survive exec. Async-signal-safe: callable between fork and exec.
     pub fn keep_on_exec(descriptor: libc::c_int) {
-        // SAFETY: plain system call; a number that is no descriptor is an error without effect.
+        // SAFETY: plain system call; an invalid descriptor only makes it fail.
         unsafe { libc::fcntl(descriptor, libc::F_SETFD, 0) };
     }
 
@@ -75,8 +75,8 @@ impl Region {
         self.0.as_raw_fd()
     }
 
-    /// The processes in the order in which they started; a process that executed another program is
-    /// there once for each. Processes beyond the region's capacity are missing.
+    /// Return the processes in the order in which they started, with one entry for each program
+    /// executed. Processes beyond the region's capacity are missing.
     pub fn processes(&self) -> io::Result<Vec<Process>> {
         let mut word = [0; 4];
         self.0.read_exact_at(&mut word, abi::C_OFFSET_LISSOM_HEADER_CLAIMED as u64)?;
@@ -96,7 +96,7 @@ fn owned(descriptor: libc::c_int) -> io::Result<File> {
     if descriptor < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor was just made and belongs to nobody else.
+    // SAFETY: the descriptor was just created and has no other owner.
     Ok(unsafe { File::from_raw_fd(descriptor) })
 }
 
@@ -131,7 +131,7 @@ impl Process {
         }
     }
 
-    /// The value of a counter; `pinned.REASON` and `pinned.*` are threads pinned. None: no such
+    /// Value of a counter; `pinned.REASON` and `pinned.*` count pinned threads. None: no such
     /// counter.
     pub fn counter(&self, name: &str) -> Option<u64> {
         let find =
@@ -143,7 +143,7 @@ impl Process {
         }
     }
 
-    /// The reasons for which threads are pinned, and how many.
+    /// Reasons for which threads are pinned, with the number of threads.
     pub fn pins(&self) -> impl Iterator<Item = (&'static str, u64)> {
         self.pins.iter().copied().filter(|pin| pin.1 > 0)
     }

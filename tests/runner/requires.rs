@@ -1,4 +1,4 @@
-//! Whether this machine has what a case needs.
+//! Check whether this machine meets a case's requirements.
 
 use std::collections::HashMap;
 use std::fs;
@@ -9,10 +9,10 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use super::run;
 
-/// Of Linux 6.3.
+/// prctl option of Linux 6.3.
 const PR_GET_MDWE: i32 = 66;
 
-/// Requirements without a value, and those that have one behind a colon.
+/// Requirements without a value; `VALUED` lists those with a value after a colon.
 const PLAIN: [&str; 12] = [
     "root",
     "not-root",
@@ -30,7 +30,7 @@ const PLAIN: [&str; 12] = [
 const VALUED: [&str; 9] =
     ["cpus", "threads", "lib", "py", "syspy", "file", "glibc", "cmd", "cpuflag"];
 
-/// Refuses a requirement that `missing` does not know.
+/// Return an error for a requirement that `missing` does not know.
 pub fn check(requirement: &str) -> Result<(), String> {
     let known = match requirement.split_once(':') {
         None => PLAIN.contains(&requirement),
@@ -43,7 +43,7 @@ pub fn check(requirement: &str) -> Result<(), String> {
     })
 }
 
-/// The first requirement that is not met here; each is tried once.
+/// Return the first unmet requirement. Each requirement is tried once per run of the tests.
 pub fn missing(requirements: &[String]) -> Option<&str> {
     static KNOWN: OnceLock<Mutex<HashMap<String, bool>>> = OnceLock::new();
     let mut known =
@@ -67,14 +67,14 @@ fn present(requirement: &str) -> bool {
         ("thread-ids", "") => {
             fs::OpenOptions::new().write(true).open("/proc/sys/kernel/ns_last_pid").is_ok()
         }
-        // SAFETY: cannot fail but by saying so.
+        // SAFETY: changes nothing; failure is reported by the result.
         ("mdwe", "") => unsafe { libc::prctl(PR_GET_MDWE, 0_u64, 0_u64, 0_u64, 0_u64) >= 0 },
         ("cpus", n) => at_least(n, run::cpus() as u64),
         ("threads", n) => at_least(n, threads_allowed()),
         ("lib", name) => library(name),
         ("libomp", "") => library("libomp.so.5"),
         ("py", module) => succeeds("python3", &["-c", &format!("import {module}")]),
-        // Of the distribution's own Python, which another one may hide.
+        // Debian's own Python: another one may come first in PATH.
         ("syspy", module) => succeeds("/usr/bin/python3", &["-c", &format!("import {module}")]),
         ("file", path) => Path::new(path).exists(),
         ("glibc", version) => glibc_version() >= parse_version(version),
@@ -94,7 +94,7 @@ fn present(requirement: &str) -> bool {
     }
 }
 
-/// Whether a cgroup can be made that has one of the files, in version 1 below one of the mounts.
+/// Whether a cgroup with one of the files can be created; for cgroup v1, below one of the mounts.
 fn cgroup(mounts: &[&str], files: &[&str]) -> bool {
     mounts.iter().chain(&[""]).any(|mount| {
         let folder = Path::new("/sys/fs/cgroup")
@@ -113,11 +113,11 @@ fn succeeds(command: &str, arguments: &[&str]) -> bool {
     command.status().is_ok_and(|s| s.success())
 }
 
-/// Whether this process may change its own code, through /proc/self/mem or by mprotect.
+/// Whether this process may change its own code, through /proc/self/mem or mprotect.
 fn code_can_be_written() -> bool {
     let access = libc::PROT_READ | libc::PROT_EXEC;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: a new page, which nobody runs.
+    // SAFETY: maps a new page; no thread executes it.
     let page = unsafe { libc::mmap(std::ptr::null_mut(), 4096, access, flags, -1, 0) };
     if page == libc::MAP_FAILED {
         return false;
@@ -127,16 +127,16 @@ fn code_can_be_written() -> bool {
         memory.seek(SeekFrom::Start(page as u64)).ok()?;
         memory.write_all(&[0xc3]).ok()
     };
-    // SAFETY: the page that was just made.
+    // SAFETY: the page created above.
     let by_mprotect =
         || unsafe { libc::mprotect(page, 4096, libc::PROT_READ | libc::PROT_WRITE) == 0 };
     let possible = by_file().is_some() || by_mprotect();
-    // SAFETY: as above.
+    // SAFETY: unmaps the page created above.
     unsafe { libc::munmap(page, 4096) };
     possible
 }
 
-/// Whether the kernel lets us sample another program's place by a clock.
+/// Whether perf_event may sample another process's instruction pointer by clock.
 fn can_sample() -> bool {
     let clock = perf_event::events::Software::CPU_CLOCK;
     let mut child = match Command::new("sleep").arg("10").spawn() {
@@ -178,7 +178,7 @@ fn glibc_version() -> (u32, u32) {
     parse_version(&text.to_string_lossy())
 }
 
-/// The least of what the user, the machine and the cgroups allow.
+/// Return the smallest limit set by the user, the machine and the cgroups.
 fn threads_allowed() -> u64 {
     let number =
         |path: &Path| -> Option<u64> { fs::read_to_string(path).ok()?.trim().parse().ok() };

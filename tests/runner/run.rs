@@ -1,4 +1,4 @@
-//! Runs one case, once or several times, and judges it.
+//! Run one case, once or several times, and check its result.
 
 use std::fs::{self, File};
 use std::os::unix::fs::PermissionsExt as _;
@@ -46,7 +46,7 @@ impl Variant {
     }
 }
 
-/// The binary under test.
+/// Path of the binary under test.
 pub fn lissom() -> PathBuf {
     std::env::var_os("LISSOM_TEST_BIN")
         .map_or_else(|| env!("CARGO_BIN_EXE_lissom").into(), PathBuf::from)
@@ -63,18 +63,18 @@ pub fn cpus() -> usize {
 
 static BESIDE_OTHERS: AtomicBool = AtomicBool::new(false);
 
-/// Says whether several cases run at a time.
+/// Set whether several cases run at the same time.
 pub fn set_beside_others(value: bool) {
     BESIDE_OTHERS.store(value, Ordering::Relaxed);
 }
 
-/// Then programs under lissom do not share the CPUs: they would have one slot each, and hand
-/// nothing between slots.
+/// Whether several cases run at the same time. Programs then do not share CPUs under lissom:
+/// sharing would leave each one slot, so that no thread moves between slots.
 fn beside_others() -> bool {
     BESIDE_OTHERS.load(Ordering::Relaxed)
 }
 
-/// The seed of the first run of each case: given, or from the clock.
+/// Seed of the first run of each case: LISSOM_TEST_SEED, or from the clock.
 pub fn first_seed() -> u32 {
     let given = std::env::var("LISSOM_TEST_SEED").ok().and_then(|s| s.parse().ok());
     given.unwrap_or_else(|| {
@@ -83,18 +83,18 @@ pub fn first_seed() -> u32 {
     })
 }
 
-/// Which of a case's variants run.
+/// Select which of a case's variants run.
 #[derive(Clone, Copy)]
 pub struct Selection {
-    /// Every level and ratio, and as often as the case says; otherwise the levels that switch,
-    /// once, at the highest ratio, which is what every change has to pass.
+    /// Every level and ratio, as often as REPEAT says. Otherwise each level that switches, once, at
+    /// the highest ratio, as every change has to pass.
     pub all: bool,
-    /// Any case may be skipped whose requirements are missing.
+    /// Allow skipping any case whose requirements are missing.
     pub skips_allowed: bool,
 }
 
 impl Selection {
-    /// By LISSOM_TEST_ALL=1 and LISSOM_TEST_SKIP=any.
+    /// Read LISSOM_TEST_ALL=1 and LISSOM_TEST_SKIP=any.
     pub fn from_environment() -> Selection {
         let is = |name: &str, value: &str| std::env::var(name).is_ok_and(|v| v == value);
         Selection { all: is("LISSOM_TEST_ALL", "1"), skips_allowed: is("LISSOM_TEST_SKIP", "any") }
@@ -121,7 +121,7 @@ impl Selection {
     }
 }
 
-/// Runs the case `repeat` times, each time with another seed.
+/// Run the case `repeat` times, each time with another seed.
 pub fn run(
     case: &Case,
     variant: Variant,
@@ -188,7 +188,7 @@ fn once(case: &Case, variant: Variant, seed: u32) -> Result<(), String> {
         indent(&shortened(&active::describe(&processes))),
         folder.0.display()
     );
-    // The test library prints reports when all tests have ended; this one can be read before.
+    // The test library prints reports only after all tests; this file can be read at once.
     let _ = fs::write(folder.0.join("report"), &report);
     Err(report)
 }
@@ -203,7 +203,8 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs RUN to its end, or kills it at the deadline, and says what is not as expected.
+    /// Run RUN to its end, or kill it at the deadline. Reports what differs from the expected
+    /// result.
     fn main_program(
         &self,
         script: &str,
@@ -254,7 +255,7 @@ impl Run<'_> {
         Ok(problems)
     }
 
-    /// A bash that runs the script in the case's folder, as the leader of a session of its own.
+    /// Return a bash command that runs the script in the case's folder as a session leader.
     fn command(&self, script: &str, beside: &[beside::Running]) -> Command {
         let work = self.folder.work();
         let mut command = Command::new("bash");
@@ -280,7 +281,7 @@ impl Run<'_> {
         if recorded {
             let (name, value) = self.region.variable();
             command.env(name, value);
-            // What runs natively may have forbidden itself to write.
+            // A program that runs natively may have forbidden itself to write.
             if self.case.native.is_none() {
                 command.env("TEST_WITNESS", self.folder.0.join("witness"));
             }
@@ -298,10 +299,10 @@ impl Run<'_> {
         // SAFETY: only async-signal-safe calls between fork and exec.
         unsafe {
             command.pre_exec(move || {
-                // A session, and with it a process group, of its own: it can be killed whole, and
-                // has no terminal.
+                // A session and process group of its own: it can be killed as a whole and has no
+                // terminal.
                 libc::setsid();
-                // What the runner itself was given besides the three is no business of the case.
+                // The case must not inherit descriptors of the runner other than 0, 1 and 2.
                 libc::close_range(3, u32::MAX, libc::CLOSE_RANGE_CLOEXEC as i32);
                 if recorded {
                     Region::keep_on_exec(region);
@@ -315,7 +316,7 @@ impl Run<'_> {
     }
 }
 
-/// Fills in the placeholders.
+/// Replace the placeholders.
 fn substitute(case: &Case, variant: Variant, text: &str) -> Result<String, String> {
     let prefix = variant.prefix();
     let mut script = text.to_string();
@@ -323,7 +324,7 @@ fn substitute(case: &Case, variant: Variant, text: &str) -> Result<String, Strin
     if is_run && !script.contains("{run}") {
         script.insert_str(0, &prefix);
     }
-    // The blank behind {run} is part of the prefix.
+    // The blank after {run} is part of the prefix.
     script = script.replace("{run} ", &prefix).replace("{run}", &prefix);
     script = script
         .replace("{lissom}", &quoted(&lissom()))
@@ -338,7 +339,7 @@ fn substitute(case: &Case, variant: Variant, text: &str) -> Result<String, Strin
     Ok(script)
 }
 
-/// For the shell; plain where that is enough.
+/// Quote the path for the shell if it needs quoting.
 fn quoted(path: &Path) -> String {
     let text = path.display().to_string();
     if text.bytes().all(|b| b.is_ascii_alphanumeric() || b"/._-@+".contains(&b)) {
@@ -347,7 +348,7 @@ fn quoted(path: &Path) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// None if the time is up.
+/// Wait for the child until `end`. Returns None on timeout.
 fn wait(child: &mut Child, end: Instant) -> Option<ExitStatus> {
     let mut pause = Duration::from_micros(500);
     loop {
@@ -358,7 +359,7 @@ fn wait(child: &mut Child, end: Instant) -> Option<ExitStatus> {
             return None;
         }
         std::thread::sleep(pause);
-        // Short cases end soon; long ones should not be disturbed by our looking.
+        // Short cases end soon; long ones should not be disturbed by frequent polling.
         pause = (pause * 2).min(Duration::from_millis(20));
     }
 }
@@ -377,7 +378,7 @@ fn shortened(text: &str) -> String {
     )
 }
 
-/// The folder of one run: `work`, in which it starts, and its outputs.
+/// The folder of one run: `work`, its working directory, and its outputs.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -388,7 +389,7 @@ impl Scratch {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
         fs::create_dir_all(folder.join("work"))
             .map_err(|e| format!("{}: {e}", folder.display()))?;
-        // Programs that give up root write into it, too.
+        // Programs that give up root also write into it.
         let witness = folder.join("witness");
         File::create(&witness)
             .and_then(|file| file.set_permissions(fs::Permissions::from_mode(0o666)))
@@ -404,7 +405,7 @@ impl Scratch {
         self.0.join("work")
     }
 
-    /// The ids that the witness (tests/runner/witness.c) wrote down.
+    /// Read the lines that the witness (tests/runner/witness.c) wrote.
     fn witnesses(&self) -> Vec<Witness> {
         let parse = |line: &str| {
             let (pid, what) = line.split_once(' ')?;

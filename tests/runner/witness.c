@@ -1,6 +1,6 @@
-// Linked into each C and C++ program of the tests: it writes down which processes the runtime
-// should be loaded in, and which of them had more than one thread, so that it should be active. The
-// runtime's own records cannot tell, since a runtime that does nothing writes none.
+// Linked into each C and C++ test program. Records which processes should load the runtime, and
+// which of them had more than one thread, so that it should be active. The runtime's own records
+// cannot show this: an inactive runtime writes none.
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -16,8 +16,8 @@ static void put_number(char **end, unsigned n) {
     *(*end)++ = (char)('0' + n % 10);
 }
 
-// A line `PID what` in the file TEST_WITNESS, unless the program is linked statically, set-user-ID,
-// or started without the runtime in LD_PRELOAD.
+// Append a line `PID what` to the file TEST_WITNESS. Does nothing if the program is linked
+// statically, set-user-ID, or started without the runtime in LD_PRELOAD.
 static void note(const char *what) {
     const char *path = getenv("TEST_WITNESS"), *preload = getenv("LD_PRELOAD");
     if (!path || !preload || !strstr(preload, "lissom") || !getauxval(AT_BASE) ||
@@ -39,7 +39,7 @@ static void note(const char *what) {
 
 __attribute__((constructor)) static void begins(void) { note("begins"); }
 
-// libc's: false once it has made a thread. Of glibc before 2.32 it is not known.
+// Set by libc: false once the process has created a thread. glibc before 2.32 lacks it.
 extern char __libc_single_threaded __attribute__((weak));
 
 __attribute__((destructor)) static void ends(void) {

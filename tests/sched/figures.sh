@@ -1,19 +1,18 @@
 #!/usr/bin/env bash
-# Measures what a scheduler does for threads that wait for each other, in a virtual machine with one
-# CPU that counts its instructions:
+# Measure how fast threads that wait for each other progress under a scheduler, in a virtual
+# machine with one CPU that counts its instructions:
 #     tests/sched/figures.sh [OPTION]... [CONFIG]...
-# Each CONFIG is what is said to `lissom sched start`: tests/sched/figures.sh "--spin=off" "". The
-# kernel's own scheduler comes first.
+# Each CONFIG holds the options of `lissom sched start`: tests/sched/figures.sh "--spin=off" "". The
+# kernel's own scheduler is measured first.
 #
 #   --kernel VERSION   [default: 7.3]
 #   --runs N           [default: 5]
-#   --rounds PERCENT   of the rounds that a run usually has [default: 100]
-#   --switch MODE      all of it once more, below `lissom run --switch=MODE --`; may be repeated
-#   --only NAME        one workload: barrier, cond, mutex or pipeline; may be repeated
+#   --rounds PERCENT   percentage of the usual rounds in a run [default: 100]
+#   --switch MODE      measure also under `lissom run --switch=MODE --`; may be repeated
+#   --only NAME        only this workload: barrier, cond, mutex or pipeline; may be repeated
 #
-# Prints us a round: the median of the runs, and the least and the most. 16 threads; the pipeline
-# has 8, which wait in loops for flags of their own, and never yield. The mutex is held for 4 us at
-# a time.
+# Prints us a round: median, minimum and maximum of the runs. There are 16 threads; the pipeline has
+# 8, which busy-wait for flags of their own and never yield. The mutex is held for 4 us at a time.
 set -euo pipefail
 
 runs=5 rounds=100 switches='' only=''
@@ -37,7 +36,7 @@ else
 fi
 put sync spin
 build_dynamic
-# A machine for each scheduler: what one left behind is no other's business.
+# Use a new machine for each scheduler, so that none affects the next.
 : >"$work/figures"
 schedulers=0
 one() {

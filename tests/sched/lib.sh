@@ -5,8 +5,8 @@ kernel=${KERNEL:-7.3}
 programs=$target/vm/programs
 mkdir -p "$programs"
 
-# compile NAME SOURCE [OPTION]...: $programs/NAME, unless it is newer than all that it may be made
-# of
+# compile NAME SOURCE [OPTION]...: build $programs/NAME, unless it is newer than all its possible
+# sources
 compile() {
     local name=$1 source=$2
     shift 2
@@ -16,9 +16,9 @@ compile() {
     }
 }
 
-# put NAME...: programs for the machine, in its working directory: sync and spin of workloads/,
-# guest of tests/kvm/, and those of this folder. Statically linked, because such are what lissom
-# cannot be preloaded into.
+# put NAME...: build programs into the machine's working directory: sync and spin of workloads/,
+# guest of tests/kvm/, and those of this folder. They are statically linked, so that lissom cannot
+# be preloaded into them.
 put() {
     local name
     for name in "$@"; do
@@ -31,19 +31,20 @@ put() {
     done
 }
 
-# sync-dynamic and spin-dynamic, for `lissom run`.
+# Build sync-dynamic and spin-dynamic, for `lissom run`.
 build_dynamic() {
     compile sync-dynamic "$root/workloads/sync.c"
     compile spin-dynamic "$root/workloads/spin.c"
 }
 
-# Post: $work/lissom
+# Build the binary under test, $work/lissom. Skip the test if it has no `sched`.
 build_scheduler() {
     build_lissom
     "$work/lissom" help sched >/dev/null 2>&1 || skip "this lissom has no \`sched\`"
 }
 
-# inside [OPTION]... -- SCRIPT [ARG]...: of vm.sh, and a script of the folder `inside`
+# inside [OPTION]... -- SCRIPT [ARG]...: run a script of the folder `inside` with these options of
+# vm.sh
 inside() {
     local options=()
     while [ "$1" != -- ]; do
@@ -55,8 +56,8 @@ inside() {
         "${options[@]}" -- sh "$@"
 }
 
-# medians WIDTH DECIMALS: of lines LABEL|WORKLOAD|us a round that are in the order of these, with
-# the least and the most. WIDTH: of the labels
+# medians WIDTH DECIMALS: read lines LABEL|WORKLOAD|us a round, and print median, minimum and
+# maximum of each label and workload, in order of appearance. WIDTH: columns of the label
 medians() {
     awk -F'|' -v width="$1" -v decimals="$2" '
         { key = $1 "|" $2; if (!(key in n)) order[++keys] = key; value[key, ++n[key]] = $3 }

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-// Loops that wait for somebody else, and loops that only look so from outside.
+// Loops that wait for another thread, and loops that work but look similar from outside.
 //
 //     loops list works|spins
 //     loops NAME [--seconds S] [--hold MS] [--stay]
 //
-// Runs the loop for so long, and prints a line of JSON: `progress` is how often it came to its end,
-// or how often it was let go; `cpu_seconds` is the CPU time of the process, `waiting_seconds` that
-// of the thread that waits in a loop (0 where nobody waits). The process has the loop's name, as ps
-// shows it. With --stay, it sleeps until SIGTERM after its report, so that what others know of it
-// can be looked at.
+// Runs the loop for S seconds and prints a line of JSON. `progress` counts completed loops, or
+// acquisitions. `cpu_seconds` is the CPU time of the process; `waiting_seconds` that of the thread
+// that waits in the loop (0 for loops that work). The process has the loop's name, as ps shows it.
+// With --stay, it sleeps until SIGTERM after its report, so that its entries in other programs'
+// statistics can be examined.
 //
-// In a loop that spins, one thread computes for --hold ms [5], which is longer than a time slice,
-// and another waits for it.
+// For loops that spin, one thread computes for --hold ms [5], longer than a time slice, while
+// another waits for it.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -29,10 +29,10 @@
 #include <unistd.h>
 
 #define PAUSE() __builtin_ia32_pause()
-// As a compiler that does not optimize: every variable is on the stack.
+// Unoptimized code: every variable is on the stack.
 #define PLAIN __attribute__((noinline, optimize("O0")))
 
-// In a cache line of its own, and at an address that the assembly below can name.
+// Has a cache line of its own, at an address that the assembly below can name.
 static _Alignas(128) volatile uint64_t progress;
 
 static double clock_seconds(clockid_t clock) {
@@ -41,9 +41,9 @@ static double clock_seconds(clockid_t clock) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-// --- those that work -----------------------------------------------------------------------------
+// --- loops that work -----------------------------------------------------------------------------
 //
-// Each function below does some milliseconds of it and returns, or never returns and counts in
+// Each function below works for some milliseconds and returns, or never returns and counts in
 // `progress` itself.
 
 static void register_counter(void) {
@@ -51,7 +51,7 @@ static void register_counter(void) {
     __asm__ volatile("1: dec %0\n jnz 1b" : "+r"(left) : : "cc");
 }
 
-// No register ever changes, and it never ends.
+// No register changes, and the loop never ends.
 static void memory_counter(void) {
     __asm__ volatile("1: addq $1, %0\n jmp 1b" : "+m"(progress) : : "cc");
 }
@@ -71,14 +71,14 @@ PLAIN static void stack_counter(void) {
     for (i = 0; i < 3000000; i++);
 }
 
-// The registers go round, and come back to what they were: what it has done is in memory.
+// The registers take the same values again; the progress is in memory.
 static void chase(void) {
     static struct node {
         struct node *next;
         uint64_t visits;
     } ring[64];
     for (int i = 0; i < 64; i++)
-        ring[i].next = &ring[(i * 5 + 1) % 64]; // 5 and 1: one cycle through all
+        ring[i].next = &ring[(i * 5 + 1) % 64]; // 5 and 1: a single cycle through all nodes
     struct node *first = ring;
     __asm__ volatile("1: incq 8(%0)\n mov (%0), %0\n cmpq $100000, 8(%0)\n jb 1b"
                      : "+r"(first)
@@ -87,7 +87,7 @@ static void chase(void) {
     for (int i = 0; i < 64; i++) ring[i].visits = 0;
 }
 
-// The same again and again: the registers are the same in each pass.
+// The registers take the same values in each pass.
 static void hash(void) {
     static unsigned char buffer[4096];
     static volatile uint64_t sum;
@@ -119,7 +119,7 @@ static void wait_for_clock(void) {
         PAUSE();
 }
 
-// A lock-free counter that nobody else wants: each attempt succeeds, after a delay.
+// A lock-free counter without contention: each attempt succeeds, after a delay.
 static void backoff(void) {
     static atomic_ulong count;
     for (int i = 0; i < 100; i++) {
@@ -154,10 +154,9 @@ static void system_calls(void) {
     for (int i = 0; i < 20000; i++) syscall(SYS_getppid);
 }
 
-// --- those that wait -----------------------------------------------------------------------------
+// --- loops that wait -----------------------------------------------------------------------------
 //
-// `hold` is what the other one does before, `let_go` what it does after it has computed, `wait`
-// what the waiter does.
+// The holder calls `hold`, computes, then calls `let_go`. The waiter calls `wait`.
 
 static _Alignas(128) atomic_int word;
 static _Alignas(128) volatile int plain_word;
@@ -221,7 +220,7 @@ static void compare_exchange_wait(void) {
     word_let_go();
 }
 
-// Goes on waiting however often the count runs out.
+// Keep waiting, however often the count runs out.
 static void counted_wait(void) {
     for (;;) {
         for (long i = 1000000; i > 0; i--) {
@@ -288,7 +287,7 @@ static void mcs_wait(void) {
 // -------------------------------------------------------------------------------------------------
 
 static const struct loop {
-    const char *name; // at most 15 characters, as those of processes
+    const char *name; // at most 15 characters, as for process names
     void (*work)(void);
     void (*hold)(void), (*wait)(void), (*let_go)(void);
 } loops[] = {
@@ -356,7 +355,7 @@ __attribute__((noreturn)) static void *wait_for_it(void *argument) {
     }
 }
 
-// A loop that never ends can only be left by a signal.
+// Signal handler: only a signal can leave a loop that never ends.
 static void rest(int signal_number) {
     (void)signal_number;
     for (;;) pause();

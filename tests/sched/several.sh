@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# Measures threads that wait for each other on several CPUs, in a virtual machine under the kernel's
-# own scheduler and under lissom's in turn:
+# Measure threads that wait for each other on several CPUs, in a virtual machine, under the
+# kernel's own scheduler and under lissom's in turn:
 #     tests/sched/several.sh [OPTION]... [CONFIG]...
-# Each CONFIG is what is said to `lissom sched start` [default: --spin=off].
+# Each CONFIG holds the options of `lissom sched start` [default: --spin=off].
 #
 #   --kernel VERSION   [default: 7.3]
 #   --cpus N           [default: 8]
 #   --runs N           [default: 9]
-#   --rounds N         of a run [default: 300]
-#   --work N           iterations that all threads together do in a round [default: 6000]
+#   --rounds N         rounds of a run [default: 300]
+#   --work N           iterations of all threads together in a round [default: 6000]
 #
-# Prints us a round: the median of the runs, the least and the most. 16 threads. The CPUs are
-# emulated on those of this machine, so times are noise by a factor of 2: on a machine that does
-# something else they mean nothing.
+# Prints us a round: median, minimum and maximum of the runs. There are 16 threads. The CPUs are
+# emulated on those of this machine, so times vary by a factor of 2. They mean nothing on a machine
+# with other load.
 set -euo pipefail
 
 cpus=8 runs=9 rounds=300 work_iterations=6000

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-// Tasks that a scheduler has to get right. Each ends by itself, with 0 if all was as it should be.
+// Tasks that a scheduler has to handle. Each ends by itself, with 0 if all its checks passed.
 //
-//     tasks pinned CPU SECONDS      computes on this CPU, and looks that it is always there
-//     tasks wander SECONDS          goes from CPU to CPU by its affinity, and looks that it is
-//     there tasks policies SECONDS        computes, and changes its policy and its nice value all
-//     the time tasks realtime CPU SECONDS    SCHED_FIFO: nobody else runs on this CPU meanwhile
-//     tasks short COUNT AT_A_TIME   so many processes that end at once, each tenth by exec; all are
-//     waited for
+//     tasks pinned CPU SECONDS      compute on this CPU, and check to be nowhere else
+//     tasks wander SECONDS          migrate from CPU to CPU by affinity, and check each time
+//     tasks policies SECONDS        compute, and change policy and nice value all the time
+//     tasks realtime CPU SECONDS    SCHED_FIFO: keep all other tasks off this CPU
+//     tasks short COUNT AT_A_TIME   start and reap COUNT short processes, each tenth by exec
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>

@@ -1,6 +1,5 @@
-# The detector by last-branch records, where there are none: the kernel takes its programs, and it
-# is refused, or nothing breaks; with records that are made up, of all who run, nobody who works has
-# to give way.
+# The detector by last-branch records, on a CPU without them: it is refused, or runs without reading
+# any. With simulated records that make every thread a suspect, no working thread is preempted.
 . "$(dirname "$0")/lib.sh"
 build_scheduler
 put loops

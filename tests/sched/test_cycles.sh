@@ -1,4 +1,4 @@
-# Started and stopped, again and again.
+# Repeated start and stop.
 . "$(dirname "$0")/lib.sh"
 build_scheduler
 put sync

@@ -1,4 +1,4 @@
-# CPUs that go and come.
+# CPUs that go offline and come back.
 . "$(dirname "$0")/lib.sh"
 build_scheduler
 put sync tasks

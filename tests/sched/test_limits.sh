@@ -1,4 +1,4 @@
-# cgroups' limits.
+# CPU limits of cgroups.
 . "$(dirname "$0")/lib.sh"
 build_scheduler
 put sync

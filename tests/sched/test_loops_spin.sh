@@ -1,4 +1,4 @@
-# Loops that wait are found.
+# Loops that wait are detected.
 . "$(dirname "$0")/lib.sh"
 build_scheduler
 put loops

@@ -1,4 +1,4 @@
-# Loops that work are never taken for ones that wait.
+# Loops that work are never detected as waiting.
 . "$(dirname "$0")/lib.sh"
 build_scheduler
 put loops

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# The same programs as in test_workloads on eight CPUs, which wake and take from each other.
+# The programs of test_workloads on eight CPUs, which wake threads on each other and steal from each
+# other.
 . "$(dirname "$0")/lib.sh"
 build_scheduler
 put sync spin

@@ -1,5 +1,6 @@
-# --detector=paper where there are no branch records: it is refused. With made-up records it takes
-# everybody to spin, at once, and all still get to run; the proofs behind it count which of them do.
+# --detector=paper is refused on a CPU without branch records. With simulated records, all threads
+# count as spinning at once and still get to run; the proofs that follow count those that really
+# spin.
 . "$(dirname "$0")/lib.sh"
 build_scheduler
 put loops

@@ -1,4 +1,4 @@
-# Programs under `lissom run` that park, each of which checks itself.
+# Programs that check themselves, under `lissom run` with parking.
 . "$(dirname "$0")/lib.sh"
 build_scheduler
 names="pthread_barrier pthread_cond_queue pthread_cond_signal pthread_cancel_cond pthread_join signal_kill signal_process process_fork stress_pairs"

@@ -1,4 +1,4 @@
-# Only one process.
+# Scheduling of a single process.
 . "$(dirname "$0")/lib.sh"
 build_scheduler
 put sync

@@ -1,5 +1,5 @@
-# `lissom run` on kernels that force writes to /proc/self/mem and on those that do not, and what
-# `lissom doctor` says of it.
+# `lissom run` on kernels with and without forced writes to /proc/self/mem, and the report of
+# `lissom doctor`.
 . "$(dirname "$0")/lib.sh"
 build_scheduler
 arguments=()

@@ -1,4 +1,4 @@
-# Beside a real-time task.
+# A real-time task beside other tasks.
 . "$(dirname "$0")/lib.sh"
 build_scheduler
 put sync tasks

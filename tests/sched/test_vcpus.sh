@@ -1,4 +1,4 @@
-# Threads that run a guest's CPU give way when the guest spins, where the processor tells KVM so.
+# Preemption of vCPU threads whose guest spins, if the processor reports that to KVM.
 . "$(dirname "$0")/lib.sh"
 kernel --kvm "$kernel" >/dev/null
 build_scheduler

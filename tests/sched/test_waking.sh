@@ -1,5 +1,4 @@
-# Threads that sleep in the kernel and are woken together, more of them than CPUs: they stay on
-# their CPUs.
+# More threads than CPUs that sleep in the kernel and are woken together stay on their CPUs.
 . "$(dirname "$0")/lib.sh"
 build_scheduler
 put sync

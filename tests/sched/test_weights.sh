@@ -1,4 +1,4 @@
-# cgroups' weights, in a machine where time is exact.
+# Weights of cgroups, in a machine with exact time.
 . "$(dirname "$0")/lib.sh"
 build_scheduler
 put sync

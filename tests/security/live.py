@@ -33,7 +33,7 @@ def main():
         print("cannot be cut off, made longer, or sealed")
     magic = os.pread(fd, 8, 0)
     os.pwrite(fd, os.urandom(size), 0)
-    # It is written anew ten times a second.
+    # The program rewrites it ten times a second.
     while os.pread(fd, 8, 0) != magic:
         pass
     os.kill(pid, 0)

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Runs two programs into which the runtime is loaded by /etc/ld.so.preload, and says of each which
-# threads it has and whether the runtime has spoken: `preload.sh LISSOM RUNTIME PROGRAM SUID`, as
-# root, in a mount namespace of its own. PROGRAM is awaited to be active, SUID never is. Needs an
-# empty folder `work`.
+# Run two programs with the runtime loaded by /etc/ld.so.preload. Prints for each its threads and
+# whether the runtime has printed anything: `preload.sh LISSOM RUNTIME PROGRAM SUID`, as root, in a
+# mount namespace of its own. PROGRAM must become active; SUID never does. Needs an empty folder
+# `work`.
 set -euo pipefail
 lissom=$1 runtime=$2
 
-# look PROGRAM COMMAND... - the command, which is given the process number, returns once there is
-# something to see.
+# look PROGRAM COMMAND...: run PROGRAM and describe it after COMMAND, which gets its process number
+# as an argument, has returned
 look() {
     local ready loaded names voice tasks
     exec 3< <(LISSOM_VERBOSE=1 exec "$1" barrier 4 2>said)

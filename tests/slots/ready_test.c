@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * runtime/sched/ready.h. Time is the real one: a slice is made so long, or so short, that it does
- * not matter. Prints `N passed, M failed`.
+ * Tests of runtime/sched/ready.h with the real clock: slices are made so long, or so short, that
+ * its progress does not matter. Prints `N passed, M failed`.
+ *
  */
 #include "sched/ready.h"
 #include "../check.h"
@@ -17,7 +18,7 @@ struct scheduler sched;
 static struct slot s;
 static struct thread t[THREADS];
 
-/* A slice of hours, or of nothing. */
+/* Start with empty queues, and with slices of hours or of zero length. */
 static void begin(bool long_slice) {
     sched.tsc_per_us = long_slice ? 1ull << 40 : 0;
     memset(&s, 0, sizeof s);
@@ -27,8 +28,7 @@ static void begin(bool long_slice) {
 
 static void has_lag(struct thread *of) { of->lag = (int64_t)1 << 50; }
 
-/* The numbers of the threads in the order in which they come, as letters; the list is empty
- * then. */
+/* Dequeue all threads. Returns their numbers in order, as letters. */
 static const char *order(void) {
     static char names[THREADS + 1];
     struct thread *next;
@@ -83,12 +83,12 @@ static void orders(void) {
     for (int i = 2; i < 6; i++) ready_push(&s, &t[i]);
     ready_push_expired(&s, &t[0]);
     ready_push_expired(&s, &t[1]);
-    ready_pop(&s); /* from then on the others wait */
+    ready_pop(&s); /* the other threads wait from now on */
     for (uint64_t now = tsc(); tsc() - now < 1000;);
     check(ready_pop(&s) == &t[0], "after a slice it is the turn of those behind");
     check(ready_pop(&s) != &t[1], "of one of them");
 
-    /* An extra thread that gives way sees who is next, and leaves him there. */
+    /* A thread that pops its successor and puts it back (ready_unpop) must not use up its turn. */
     begin(true);
     for (int i = 1; i < 4; i++) ready_push(&s, &t[i]);
     ready_push_expired(&s, &t[0]);
@@ -130,7 +130,7 @@ static void credits(void) {
     check(t[0].lag > after - 1000000, "once");
 
     begin(false);
-    sched.tsc_per_us = 1000; /* 3,000,000 a slice */
+    sched.tsc_per_us = 1000; /* a slice is 3,000,000 ticks */
     ready_push_expired(&s, &t[1]);
     t[0].mounted_at = 1;
     ready_charge(&s, &t[0]);
@@ -147,7 +147,7 @@ static void credits(void) {
     check(t[0].lag >= 100000 && t[0].lag < 3000000, "the share of one of four");
 }
 
-/* Against a list that is written down. */
+/* Compare random operations with a simple array. */
 static void at_random(void) {
     char list[THREADS];
     int n = 0, fresh = 0;

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Tests of the order of ready threads, and of timers. Last line of each: `N passed, M failed`.
+# Tests of the order of ready threads, of timers and of turns. Last line of each: `N passed, M
+# failed`.
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * runtime/sched/timers.h. The clocks stand where the test puts them, so CLOCK_REALTIME can be set
- * forwards and back. Prints `N passed, M failed`.
+ * Tests of runtime/sched/timers.h with simulated clocks, so that CLOCK_REALTIME can be set forwards
+ * and back. Prints `N passed, M failed`.
+ *
  */
 #include "sched/timers.h"
 #include "prim/clock.h"
@@ -15,7 +16,7 @@ enum { MS = 1000000, SECOND = 1000 * MS, THREADS = 6 };
 
 static uint64_t now[2] = {1000ull * SECOND, 5000ull * SECOND}; /* by enum timer_clock */
 static struct thread t[THREADS];
-static bool taken[THREADS]; /* by a waker: the timer comes too late */
+static bool taken[THREADS]; /* by a waker: the timer expires too late */
 static int ready, kicks;
 
 uint64_t clock_ns(int clock) {
@@ -46,7 +47,7 @@ static void passes(uint64_t ns) {
 static void arm(int i, enum timer_clock clock, int64_t from_now) {
     timer_arm(&t[i], (uint32_t)i, clock, now[clock] + (uint64_t)from_now);
 }
-static int due(void) { /* how many waits a look ends */
+static int due(void) { /* returns the number of waits that expire */
     ready = 0;
     timers_expire();
     return ready;
@@ -126,7 +127,7 @@ static void both(void) {
     check(looks(TIMER_MONOTONIC, 50 * MS, TIMERS_FOR_EVER), "until the first of both");
     timer_disarm(&t[0]);
     arm(0, TIMER_REALTIME, 1800ll * SECOND);
-    passes(50 * MS); /* the first that was is over */
+    passes(50 * MS); /* past the expiration of the disarmed timer */
     check(due() == 0, "none is due");
     struct timers_look look = timers_watch(TIMERS_FOR_EVER);
     check(look.clock == TIMER_MONOTONIC && look.ns <= now[TIMER_MONOTONIC] + SECOND,

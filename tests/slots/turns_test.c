@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT
  *
- * runtime/sched/turns.h, with processes that are killed at any moment. Each passes its turn in a
- * loop. After the last kill all that are left have to go on. Prints `N passed, M failed`.
+ * Tests of runtime/sched/turns.h with processes that are killed at any time. Each passes its turn
+ * in a loop. After the last kill all remaining processes have to make progress. Prints `N passed, M
+ * failed`.
+ *
  */
 #include "sched/turns.h"
 #include "abi.h"
@@ -45,13 +47,13 @@ static struct shared {
 static pid_t process(uint32_t i, bool leaves) {
     pid_t pid = fork();
     if (pid) return pid;
-    prctl(PR_SET_PDEATHSIG, SIGKILL); /* an alarm ends the test */
+    prctl(PR_SET_PDEATHSIG, SIGKILL); /* for the case that the alarm ends the test */
     srand((unsigned)getpid());
     turns_join(shared->turn, i, 1);
     turns_set(PROCESSES, MOST);
     while (!shared->stop) {
         turns_pass(&self);
-        shared->rounds[i]++; /* not passes: a turn that nobody wants is not passed */
+        shared->rounds[i]++; /* rounds, not passes: an unwanted turn is not passed */
         if (leaves && rand() % 1024 == 0) {
             turns_leave();
             usleep(50);
@@ -67,8 +69,7 @@ static uint32_t held(void) {
     return n;
 }
 
-/* Returns when each process has made so many rounds from now on. The alarm ends the test if one
- * does not. */
+/* Return once each process has made ROUNDS further rounds. Otherwise the alarm ends the test. */
 static bool all_go_on(void) {
     uint64_t from[PROCESSES];
     for (int i = 0; i < PROCESSES; i++) from[i] = shared->rounds[i];
@@ -102,7 +103,7 @@ static void killed(bool leaves) {
     all_end(pid);
 }
 
-/* A process that is stopped holds up nobody. */
+/* Check that a stopped process holds up no other. */
 static void stopped(void) {
     pid_t pid[PROCESSES];
     for (uint32_t i = 0; i < PROCESSES; i++) pid[i] = process(i, false);
@@ -118,9 +119,9 @@ static void stopped(void) {
     all_end(pid);
 }
 
-/* Only another process holds a turn, and does not come to a site: a thread that becomes ready ends
- * the sleep. If the sleep lasts for its whole time, since the machine is busy, that process has
- * lost its turn, and this one tries again. */
+/* Check that a thread that becomes ready ends the sleep while another process holds the turn and
+ * does not pass it. If the machine is busy and the sleep times out, the other process has lost its
+ * turn; then try again. */
 static void woken(void) {
     struct lissom_turn *turn = shared->turn;
     memset(turn, 0, sizeof shared->turn);
@@ -134,7 +135,7 @@ static void woken(void) {
     }
     bool sleeps;
     do {
-        usleep(10); /* right after a sleep, turns_pass does not sleep */
+        usleep(10); /* turns_pass does not sleep right after a sleep */
         turn[0].word = TURN_HELD;
         sleeps = turns_pass(&self);
     } while (sleeps && turn[0].word != TURN_HELD);
@@ -142,7 +143,7 @@ static void woken(void) {
     kill(pid, SIGKILL);
     waitpid(pid, NULL, 0);
     check(turn[1].word == TURN_HELD && turns_taken() && !turns_wanted(), "no turn after a wake-up");
-    /* one that is of other CPUs does not count */
+    /* a process on other CPUs does not count */
     turn[0].mask = 2;
     usleep(10);
     check(!turns_pass(&self), "passed to other CPUs");

@@ -1,11 +1,11 @@
-# Sourced by run.sh: a Slurm of one node, this machine, without systemd and without root if need be.
-# Everything is in the folder that is given, and nothing is left of it afterwards.
+# A Slurm with this machine as its only node, without systemd and if need be without root. Sourced
+# by run.sh. All its files are in the given folder; nothing is left afterwards.
 
 . "$(dirname "${BASH_SOURCE[0]}")/../vm/until.sh"
 
 daemons=()
 
-# A port of this machine on which nobody listens.
+# Print a port of this machine on which no program listens.
 free_port() {
     local port
     while :; do
@@ -23,8 +23,8 @@ queue_is_empty() {
     [ -z "$(squeue -h 2>/dev/null)" ]
 }
 
-# start_cluster FOLDER [TASKPLUGIN PROCTRACK]. Post: SLURM_CONF is set for srun and the like. False:
-# it does not run, and the logs have been shown.
+# start_cluster FOLDER [TASKPLUGIN PROCTRACK]: start Slurm and set SLURM_CONF for srun and similar
+# commands. Returns false, after showing the logs, if it does not run.
 start_cluster() {
     local folder=$1 task=${2:-task/affinity} proctrack=${3:-proctrack/linuxproc} user host
     export PATH=$PATH:/usr/sbin
@@ -32,7 +32,7 @@ start_cluster() {
     host=$(hostname -s)
     mkdir -p "$folder/state" "$folder/spool"
     export SLURM_CONF=$folder/slurm.conf
-    # What the user's own Slurm has put here would be options of srun.
+    # Variables of the user's own Slurm would act as options of srun.
     unset "${!SLURM_@}" "${!SBATCH_@}" "${!SALLOC_@}" 2>/dev/null
     export SLURM_CONF=$folder/slurm.conf
     cat >"$SLURM_CONF" <<CONF
@@ -65,7 +65,7 @@ PartitionName=all Nodes=ALL Default=YES OverSubscribe=FORCE:4 State=UP
 PartitionName=whole Nodes=ALL OverSubscribe=EXCLUSIVE State=UP
 CONF
     : >"$folder/plugstack.conf"
-    # --force: the folder's parents may be writable by others.
+    # --force: other users may be able to write to the folder's parents.
     (umask 077 && head -c 1024 /dev/urandom >"$folder/munge.key")
     munged --force --foreground --num-threads=2 --key-file="$folder/munge.key" --socket="$folder/munge.socket" --pid-file="$folder/munge.pid" \
         --log-file="$folder/munge.log" --seed-file="$folder/munge.seed" >"$folder/munged.out" 2>&1 &
@@ -78,7 +78,7 @@ CONF
     until_true 60 node_is_idle || show_logs "$folder"
 }
 
-# False, always.
+# show_logs FOLDER: print the logs and return false
 show_logs() {
     echo "Slurm does not start here:"
     tail -n 15 "$1"/*.log "$1"/*.out
@@ -91,7 +91,7 @@ stop_cluster() {
         scancel --user="$(id -un)" 2>/dev/null
         until_true 30 queue_is_empty
     fi
-    # Backwards: slurmd tells slurmctld that it goes, and both need munged.
+    # In reverse order: slurmd reports its end to slurmctld, and both need munged.
     for ((i = ${#daemons[@]} - 1; i >= 0; i--)); do
         kill "${daemons[i]}" 2>/dev/null
         wait "${daemons[i]}" 2>/dev/null

@@ -2,7 +2,7 @@
 set -euo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/cluster.sh"
 
-# The folder that the tests share with the tasks.
+# A folder shared by the tests and the tasks.
 work=$(mktemp -d "$scratch/test.XXXXXX")
 chmod 755 "$work"
 cd "$work"
@@ -10,13 +10,13 @@ runtime=$(realpath "$prefix/lib/lissom/liblissom.so")
 
 . "$root/tests/vm/verdict.sh"
 
-# plugin [ARGUMENT]...: the plugin's arguments in plugstack.conf, from the next srun on.
+# plugin [ARGUMENT]...: set the plugin's arguments in plugstack.conf, from the next srun on
 # shellcheck disable=SC2120 # by those that source this
 plugin() {
     echo "optional $prefix/lib/lissom/lissom_spank.so $*" >"$scratch/plugstack.conf"
 }
 
-# has FILE TEXT, lacks FILE TEXT
+# has FILE TEXT, lacks FILE TEXT: fail unless the file contains, or lacks, the text
 has() {
     grep -qF -e "$2" "$1" && return
     echo "'$2' is not in $1:"
@@ -31,7 +31,7 @@ lacks() {
     exit 1
 }
 
-# build NAME [FLAG]...: tests/programs/NAME.c here
+# build NAME [FLAG]...: compile tests/programs/NAME.c into this folder
 build() {
     cc -O2 -pthread "$root/tests/programs/$1.c" -o "$1" "${@:2}"
 }

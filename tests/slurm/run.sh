@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Installs lissom and its Slurm plugin into a temporary folder, starts a Slurm of this machine with
-# them, runs tests/slurm/test_*.sh, or those that are named, and says of each: ok, skipped (why) or
-# FAILED.
-#     tests/slurm/run.sh [NAME]...       NAME: what is between test_ and .sh
+# Install lissom and its Slurm plugin into a temporary folder and start a Slurm on this machine
+# with them. Runs tests/slurm/test_*.sh, or the named ones, and prints for each: ok, skipped (why)
+# or FAILED.
+#     tests/slurm/run.sh [NAME]...       NAME: the part between test_ and .sh
 #     LISSOM_TEST_BIN=/usr/bin/lissom    another binary than target/release/lissom
 cd "$(dirname "$0")" || exit
 . ../vm/tests.sh
@@ -26,7 +26,7 @@ done
 
 scratch=$(mktemp -d "${TMPDIR:-/tmp}/lissom-slurm.XXXXXX")
 trap 'stop_cluster; rm -rf "$scratch"' EXIT
-# Slurm's tasks may be those of another user.
+# Tasks may run as another user.
 chmod 755 "$scratch"
 export scratch root prefix=$scratch/prefix
 export lissom=$prefix/bin/lissom

@@ -1,10 +1,10 @@
-# Cores that Slurm constrains by a cpuset (task/cgroup, ConstrainCores=yes), and jobs that it
-# freezes: a cluster of its own that does so.
+# Cores constrained by Slurm with a cpuset (task/cgroup, ConstrainCores=yes), and jobs that it
+# freezes, in a cluster of their own.
 . "$(dirname "$0")/lib.sh"
 [ "$(id -u)" = 0 ] || skip "root is needed for cgroups"
 [ -e /sys/fs/cgroup/cpuset/cpuset.cpus ] && [ -e /sys/fs/cgroup/freezer/tasks ] || skip "no cgroups of version 1"
 [ "$(nproc)" -ge 2 ] || skip "one CPU only"
-# Their names are those of a Slurm of this machine's own.
+# The cgroups have the same names as those of a Slurm of this machine.
 ! find /sys/fs/cgroup/cpuset /sys/fs/cgroup/freezer -maxdepth 1 -name 'slurm*' | grep -q . || skip "another Slurm has cgroups here"
 
 scratch=$work/cluster
@@ -24,7 +24,7 @@ build manager_threads
 build pthread_barrier
 threads=$((4 * $(nproc)))
 
-# slots PID WANTED: so many threads of it may run at a time. Prints what it saw.
+# slots PID WANTED: whether the process has WANTED slots; prints the slots
 slots() {
     # shellcheck disable=SC2094 # the first `stat` is a verb
     "$lissom" stat --json "$1" >stat && python3 - "$2" <<'PYTHON'
@@ -35,20 +35,20 @@ sys.exit((program["state"], program["slots"]) != ("active", int(sys.argv[1])))
 PYTHON
 }
 
-# task: the process of the running step. It is the newest one: slurmstepd starts it last.
+# task: set $pid to the process of the running step: the newest one, since slurmstepd starts it last
 task() {
     pid=$(pgrep --newest --full '^[^ ]*manager_threads busy')
 }
 
-# The mask is left alone: what is in force is the cpuset.
+# The mask is left alone: the cpuset applies.
 srun -n 1 -c 1 --cpu-bind=none --lissom=verbose ./pthread_barrier >out 2>messages
 has messages "lissom: active, 1 slots"
 has out "ok pthread_barrier"
 srun -n 1 -c 2 --cpu-bind=none --lissom=verbose ./pthread_barrier >out 2>messages
 has messages "lissom: active, 2 slots"
 
-# A cpuset that changes meanwhile. Not to more than the job began with: slurmstepd has set the mask
-# of its tasks, also without binding, and Linux keeps to that.
+# A cpuset that changes during the run, but never to more than at the beginning of the job:
+# slurmstepd has set the tasks' mask, even without binding, and Linux obeys it.
 srun --job-name=cores -n 1 -c "$(nproc)" --cpu-bind=none --lissom ./manager_threads busy "$threads" &
 step=$!
 until_true 60 task || fail "no task"
@@ -64,7 +64,7 @@ for cpus in "${all%%[-,]*}" "$all" "${all##*[-,]}"; do
     until_true 60 slots "$pid" "$expected" || fail "CPUs $cpus: $(cat stat)"
 done
 
-# Frozen, and let go on.
+# Freeze the job and resume it.
 job=$(squeue -h -n cores -o %A)
 scontrol suspend "$job"
 frozen() {
@@ -76,7 +76,7 @@ frozen() {
 until_true 60 frozen || fail "it is not suspended"
 says_stopped() {
     "$lissom" stat "$pid" >said
-    grep -qF "its group is frozen" said
+    grep -qF "its cgroup is frozen" said
 }
 until_true 60 says_stopped || fail "it is suspended, and this is said: $(cat said)"
 head -n 2 said

@@ -1,4 +1,4 @@
-# default= in plugstack.conf is for jobs that do not say --lissom.
+# default= in plugstack.conf applies to jobs without --lissom.
 . "$(dirname "$0")/lib.sh"
 
 plugin default=on
@@ -10,7 +10,7 @@ LISSOM_SWITCH=off srun cat /proc/self/maps >maps
 lacks maps liblissom
 LISSOM=0 srun cat /proc/self/maps >maps
 lacks maps liblissom
-# off holds for the steps of a job, too; who asks in there gets it.
+# off applies to the steps of a job, too; a step with --lissom gets lissom.
 cat >script <<'SCRIPT'
 #!/bin/sh
 #SBATCH --output=out
@@ -26,7 +26,7 @@ sbatch --wait script
 has script.maps "$runtime"
 has step.maps "$runtime"
 
-# Options of the site, instead of which the user's hold.
+# The site's options; the user's replace them.
 plugin default=switch=kernel,cpus=1
 srun env >environment
 has environment LISSOM_SWITCH=kernel
@@ -39,8 +39,8 @@ plugin default=off
 srun cat /proc/self/maps >maps
 lacks maps liblissom
 
-# The example, as `make install-slurm` has made it, and the library where the plugin looks for it by
-# itself.
+# The example file as `make install-slurm` has installed it, and the library at the plugin's default
+# path.
 grep -v '^#' "$prefix/share/lissom/plugstack.conf" >"$scratch/plugstack.conf"
 has "$scratch/plugstack.conf" "lib=$prefix/lib/lissom/liblissom.so"
 srun --lissom cat /proc/self/maps >maps

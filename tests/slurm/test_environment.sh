@@ -1,9 +1,9 @@
-# The environment of a task is what `lissom run` makes of it, whatever the user has decided before.
+# The environment of a task is the same as with `lissom run`, whatever the user has set.
 . "$(dirname "$0")/lib.sh"
 unset OMP_NUM_THREADS OMP_WAIT_POLICY GOMP_SPINCOUNT KMP_BLOCKTIME GLIBC_TUNABLES LD_PRELOAD
 
-# same TEXT OPTIONS [NAME=VALUE]...: `srun --lissom=TEXT` and `lissom run OPTIONS`, with these
-# variables
+# same TEXT OPTIONS [NAME=VALUE]...: compare `srun --lissom=TEXT` with `lissom run OPTIONS`, with
+# these variables
 same() {
     local ours='^(LISSOM|LD_PRELOAD|GLIBC_TUNABLES|GOMP_|KMP_|OMP_)'
     env "${@:3}" srun --lissom="$1" env >all
@@ -30,7 +30,7 @@ same max-threads=8 "--max-threads=8" "OMP_NUM_THREADS= 3 ,2"
 has task LISSOM_ACTIVE_THREADS=3
 same max-threads=8 "--max-threads=8" OMP_NUM_THREADS=many
 
-# The option comes before the environment, and that before what lissom would take.
+# Options take precedence over the environment, and that over lissom's defaults.
 same "" "" LISSOM_SWITCH=kernel LISSOM_IDLE=poll LISSOM_SHARE=off LISSOM_MAX_THREADS=4 LISSOM_CPUS=3
 same idle=sleep,cpus=2 "--idle=sleep --cpus=2" LISSOM_IDLE=poll LISSOM_CPUS=3
 has task LISSOM_CPUS=2

@@ -1,8 +1,8 @@
-# Whatever is wrong with the runtime or with plugstack.conf: the program runs as without lissom, and
-# one message says why.
+# If the runtime or plugstack.conf is defective, the program runs as without lissom, and one message
+# states the reason.
 . "$(dirname "$0")/lib.sh"
 
-# natively PATH WHY: with such a library
+# natively PATH WHY: check that with this library the program runs natively, with one message
 natively() {
     plugin "lib=$1"
     srun -n 2 --overcommit --lissom env >environment 2>messages || fail "it does not run: $(cat messages)"
@@ -23,18 +23,18 @@ mkdir 'a$b'
 cp "$runtime" 'a$b/'
 natively "$work/a\$b/${runtime##*/}" "the loader cannot preload from"
 
-# Nobody who does not ask for lissom sees any of this.
+# Jobs that do not ask for lissom see no message.
 plugin "lib=$work/nothing-here.so"
 srun true 2>messages
 lacks messages lissom
 
-# A batch script has the message in its output.
+# The message is in the output of a batch script.
 printf '#!/bin/sh\n#SBATCH --output=out\necho done\n' >script
 sbatch --wait --lissom script
 has out "the program runs without it: $work/nothing-here.so: No such file"
 has out "done"
 
-# What is wrong in plugstack.conf is left out.
+# Malformed arguments in plugstack.conf are ignored.
 plugin lib=relative/path nonsense default=cpus=0
 srun --lissom cat /proc/self/maps >maps 2>messages
 has maps "$runtime"
@@ -44,6 +44,6 @@ has messages "plugstack.conf: default=cpus=0: "
 srun cat /proc/self/maps >maps 2>messages
 lacks maps liblissom
 
-# `optional`: a plugin that is not there stops nobody.
+# `optional`: a missing plugin stops no job.
 echo "optional $work/lissom_spank.so" >"$scratch/plugstack.conf"
 srun true

@@ -1,9 +1,9 @@
-# Options that cannot be meant are refused where the job is submitted, by a message that says what
-# would be right.
+# Invalid options are refused when a job is submitted, with a message that lists valid ones.
 . "$(dirname "$0")/lib.sh"
 
 printf '#!/bin/sh\ntouch "%s/ran"\n' "$work" >script
-# refused TEXT PART...: the message has all of the parts
+# refused TEXT PART...: check that srun, sbatch and salloc refuse TEXT with a message that contains
+# all parts
 refused() {
     local command part
     for command in "srun --lissom=$1 touch $work/ran" "sbatch --lissom=$1 script" "salloc --lissom=$1 touch $work/ran"; do

@@ -1,5 +1,5 @@
-# What the user preloads stays, behind the runtime; and there is one runtime, however often lissom
-# is asked for.
+# The user's preloaded libraries remain, after the runtime. There is only one runtime, however often
+# lissom is requested.
 . "$(dirname "$0")/lib.sh"
 
 for name in first second; do
@@ -14,17 +14,17 @@ has maps "$runtime"
 has maps "$work/libfirst.so"
 has maps "$work/libsecond.so"
 
-# A `lissom run` inside, and one outside, which hands its own environment down.
+# A `lissom run` inside, and one outside, which passes its environment on.
 srun --lissom "$lissom" run -- printenv LD_PRELOAD >out
 [ "$(cat out)" = "$runtime" ] || fail "inside: $(cat out)"
 LD_PRELOAD=$work/libfirst.so "$lissom" run -- srun --lissom printenv LD_PRELOAD >out
 [ "$(cat out)" = "$runtime:$work/libfirst.so" ] || fail "outside: $(cat out)"
 
-# A path that can be opened in no other process.
+# A path that no other process can open.
 LD_PRELOAD=/proc/self/fd/77 srun --lissom printenv LD_PRELOAD >out 2>messages
 [ "$(cat out)" = "$runtime" ] || fail "a descriptor: $(cat out)"
 
-# off takes the runtime away that the environment brings, and nothing else.
+# off removes the runtime that the environment brings, and nothing else.
 LD_PRELOAD=$work/libfirst.so "$lissom" run --max-threads=8 -- srun --lissom=off env >environment
 has environment "LD_PRELOAD=$work/libfirst.so"
 lacks environment liblissom

@@ -1,4 +1,4 @@
-# Programs with more threads than CPUs compute the same, and the options reach the runtime.
+# Programs with more threads than CPUs have the same results, and options reach the runtime.
 . "$(dirname "$0")/lib.sh"
 
 build lang_omp -fopenmp -lm
@@ -18,7 +18,7 @@ has messages "lissom: active, 1 slots"
 srun --lissom=switch=off,verbose ./pthread_barrier 2>messages
 lacks messages "lissom:"
 
-# A task has as many slots as Slurm gives it CPUs.
+# A task has as many slots as CPUs from Slurm.
 srun -n 1 -c 1 --lissom=verbose ./pthread_barrier 2>messages
 has messages "lissom: active, 1 slots"
 if [ "$slots" -ge 2 ]; then
@@ -26,7 +26,7 @@ if [ "$slots" -ge 2 ]; then
     has messages "lissom: active, 2 slots"
 fi
 
-# The exit code is the program's, and what cannot be managed runs natively.
+# The exit code is the program's, and unsuitable programs run natively.
 code=0
 srun --lissom sh -c 'exit 7' 2>messages || code=$?
 [ "$code" = 7 ] || fail "exit code $code"

@@ -1,4 +1,4 @@
-# In an allocation the steps are under lissom; the shell or command that salloc starts is not.
+# In an allocation, steps run under lissom; the shell or command that salloc starts does not.
 . "$(dirname "$0")/lib.sh"
 
 cat >inside <<'SCRIPT'

@@ -32,7 +32,7 @@ has again.env LISSOM_IDLE=sleep
 has again.env "LD_PRELOAD=$runtime"
 lacks out lissom
 
-# Without options, and from within the script.
+# Without options, and with options in the script.
 sbatch --wait --lissom script
 has script.maps "$runtime"
 has step.maps "$runtime"
@@ -41,7 +41,7 @@ sbatch --wait with_option
 has script.maps "$runtime"
 has script.env LISSOM_CPUS=2
 
-# Where the environment of whoever submits is not wanted.
+# Without the environment of the submitting shell.
 cat >bare <<'SCRIPT'
 #!/bin/sh
 #SBATCH --output=out

@@ -1,4 +1,4 @@
-# Tasks are under lissom if srun is told so, and only then.
+# Tasks run under lissom if and only if srun is asked for it.
 . "$(dirname "$0")/lib.sh"
 
 srun cat /proc/self/maps >native
@@ -10,7 +10,7 @@ has maps "$runtime"
 srun --lissom=off cat /proc/self/maps >maps
 lacks maps liblissom
 
-# The kill switch holds here as everywhere.
+# The kill switch works here, too.
 LISSOM=0 srun --lissom env >environment
 lacks environment LD_PRELOAD
 

@@ -1,4 +1,4 @@
-# The jobs of another user than that of slurmd: what counts is what that user can read.
+# Jobs of a user other than slurmd's: the library has to be readable by that user.
 . "$(dirname "$0")/lib.sh"
 [ "$(id -u)" = 0 ] || skip "root is needed to start another user's jobs"
 command -v runuser >/dev/null || skip "runuser is not there"

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT
  *
- * Runs each loop in a thread, interrupts it at random moments, interprets from there, and looks at
+ * Run each loop in a thread, interrupt it at random times, interpret the code from there, and check
  * the verdict.
- *     driver LABEL [SAMPLES [NAME]]       driver fuzz SECONDS
- *     driver check LABEL STEPS            single-steps each loop and compares every instruction
- * with the processor
+ *     driver LABEL [SAMPLES [NAME]]
+ *     driver fuzz SECONDS
+ *     driver check LABEL STEPS       single-step each loop; compare each instruction with the CPU
+ *
  */
 #include "loops.h"
 #include "spin/internal.h"
@@ -55,14 +56,14 @@ static void registers_of(const ucontext_t *u, struct spin_registers *from) {
     syscall(SYS_arch_prctl, ARCH_GET_FS, &from->fs_base);
 }
 
-/* --- against the processor -------------------------------------------------------------------- */
+/* --- comparison with the CPU ------------------------------------------------------------------ */
 static volatile long steps_left;
 static int checking, predicted;
 static unsigned long compared, differing;
-static unsigned long repeated, varied; /* proofs with other numbers, registers that had one */
+static unsigned long repeated, varied; /* proofs repeated; registers varied for that */
 static uint64_t predicted_at;
 
-/* Flags that the manual defines after this instruction. */
+/* Return the flags that the manual defines after the instruction at `at`. */
 static uint32_t defined_flags(uint64_t at) {
     struct spin *s = (void *)&scratch;
     const struct op *op = &s->op[at % OPS];
@@ -95,7 +96,7 @@ static void on_step(int n, siginfo_t *info, void *context) {
     (void)n, (void)info;
     registers_of(u, &from);
     if (predicted) {
-        /* the kernel may have changed the time in between, and a fence leaves flags unknown */
+        /* after a clock read or a fence, values and flags cannot be predicted */
         int timed = s->now.flags_taint & (T_CLOCK | T_OPAQUE);
         int wrong =
             (s->now.rip != from.rip && !timed) ||
@@ -129,8 +130,8 @@ static void on_step(int n, siginfo_t *info, void *context) {
     predicted_at = from.rip;
 }
 
-/* Told any of the loop's heads, it proves the same: else the result becomes one that is not
- * expected. */
+/* Interpret again with each of the loop's heads as config->head. If one of them yields another
+ * proof, changes the result to an unexpected verdict. */
 static void told_head(struct spin_config *config, const struct spin_registers *from) {
     struct spin *s = (struct spin *)(void *)&scratch;
     struct spin_result told;
@@ -146,8 +147,8 @@ static void told_head(struct spin_config *config, const struct spin_registers *f
     }
 }
 
-/* Interprets again with random values in every register and flag that is not an input. The thread
- * must be found waiting for the same words; if not, the result becomes SPIN_UNKNOWN. */
+/* Interpret again with random values in every register and flag that is not an input. The thread
+ * must again be proven to wait for the same words; otherwise the result becomes SPIN_UNKNOWN. */
 static void other_registers(const struct spin_config *config, const struct spin_registers *from) {
     struct spin_registers other = *from;
     struct spin_result again;
@@ -162,8 +163,8 @@ static void other_registers(const struct spin_config *config, const struct spin_
     repeated++;
     spin_interpret(config, &other, &scratch, &again);
     int same = again.verdict == SPIN_ENDLESS;
-    for (unsigned i = 0; same && i < again.loads; i++) { /* the same words can end it, or fewer */
-        same = again.load[i].stack; /* stored before the recording, perhaps, and in each turn */
+    for (unsigned i = 0; same && i < again.loads; i++) { /* the same words or fewer */
+        same = again.load[i].stack; /* maybe stored before the recording, in each turn */
         for (unsigned j = 0; j < result.loads; j++)
             same |= again.load[i].address == result.load[j].address &&
                     again.load[i].value == result.load[j].value;
@@ -215,8 +216,7 @@ static void *thread(void *arg) {
         answered = 1;
         for (;;)
             sink +=
-                l->run() +
-                1; /* something changes, or else work done again for ever would truly be a wait */
+                l->run() + 1; /* changes state: endlessly repeated identical work would be a wait */
     }
     return NULL;
 }
@@ -248,7 +248,7 @@ static void fuzz(double seconds) {
                                  : x % 4 == 2 ? x / 4 % 64
                                               : x >> 17;
         }
-        /* Jumps backwards, so that there are loops; plain instructions between them. */
+        /* Generate backward jumps, which form loops, with plain instructions between them. */
         static const uint8_t plain[][3] = {
             {0x90, 0x90, 0x90}, {0xf3, 0x90, 0x90}, {0xff, 0xc1, 0x90}, {0x8b, 0x06, 0x90},
             {0x85, 0xc0, 0x90}, {0x48, 0x01, 0xc8}, {0x89, 0x07, 0x90}, {0x39, 0xd1, 0x90}};
@@ -287,7 +287,7 @@ static void find_clock_pages(void) {
     if (f) fclose(f);
 }
 
-/* All of them, i from 0. */
+/* Return loop i of both tables. */
 static const struct loop *loop_at(unsigned i) {
     return i < loops_wait_count ? &loops_wait[i] : &loops_work[i - loops_wait_count];
 }
@@ -357,12 +357,12 @@ int main(int argc, char **argv) {
                 good = 0;
                 without++;
             }
-            /* Wherever it is sampled, in functions that it calls too, the loop is the same one. */
+            /* All samples, also those in called functions, must report the same loop. */
             if (good && result.verdict == SPIN_ENDLESS) {
                 if (loop && loop != result.loop) good = 0, elsewhere++;
                 loop = result.loop;
             }
-            /* A delay with few pauses left ends: that is the right answer, but it must be rare (see
+            /* A delay with few pauses left will end: NO_WAIT is right then, but must be rare (see
              * below). */
             if (!good && (l->expected & P) && result.verdict == SPIN_NO_WAIT &&
                 result.reason == SPIN_R_STORE && result.pauses < SPIN_MIN_PAUSES) {
@@ -370,7 +370,7 @@ int main(int argc, char **argv) {
                 ending++;
                 all_ending++;
             }
-            /* A waiting thread must not get the long slices of a working one. */
+            /* A waiting thread must not get a working thread's long slices. */
             int works = result.lines >= SPIN_WORK_LINES && result.verdict != SPIN_ENDLESS &&
                         result.verdict != SPIN_COUNTED;
             if (l->expected & W ? !works : works && !(l->expected & N)) good = 0, busy++;
@@ -378,7 +378,7 @@ int main(int argc, char **argv) {
             if (!good) wrong = result;
         }
         if (ending * 10 > (unsigned)samples) right -= ending;
-        /* A pause is most of such a loop, so most samples are right behind one. */
+        /* Such a loop spends most time in pauses, so most samples are right after one. */
         if ((l->expected & H) && seen[SPIN_PAUSE_ONLY] * 5 < (unsigned)samples) right = 0;
         quit = 1;
         pthread_kill(t, SIGUSR1);

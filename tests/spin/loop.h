@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT
  *
- * What the loops of loops_wait.c and loops_work.c are made of. Both are compiled with every
- * compiler at every level; nothing of them is called but by table.
+ * Definitions for the loops of loops_wait.c and loops_work.c. Both files are compiled with every
+ * compiler at every level; their functions are called only through the tables.
+ *
  */
 #ifndef TEST_SPIN_LOOP_H
 #define TEST_SPIN_LOOP_H

@@ -2,15 +2,15 @@
 #ifndef TEST_SPIN_LOOPS_H
 #define TEST_SPIN_LOOPS_H
 
-/* endless, counted, pause only, no wait (or unknown); work for certain; pause only in many
- * samples */
+/* Expected verdicts: endless, counted, pause-only, no-wait or unknown. W: certainly works. H:
+ * pause-only in many samples. */
 enum { E = 1, C = 2, P = 4, N = 8, W = 16, H = 32 };
 
 struct loop {
     const char *name;
-    unsigned expected; /* any of these */
+    unsigned expected; /* any of these verdicts */
     unsigned long (*run)(void);
-    const volatile void *flag; /* if it is E or C: must be in the predicate */
+    const volatile void *flag; /* for E and C: the predicate must contain this word */
 };
 
 extern const struct loop loops_wait[], loops_work[];

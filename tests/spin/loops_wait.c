@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT
  *
- * Loops that wait: without an end, with a counter or a time limit, and with pauses only.
+ * Loops that wait: endless, limited by a counter or a time, or with pauses only.
+ *
  */
 #include "loop.h"
 
-static _Alignas(64) volatile int held = 1; /* a lock that is taken, for ever */
-static _Alignas(64) volatile int flag;     /* a flag that nobody sets */
+static _Alignas(64) volatile int held = 1; /* a lock that is never released */
+static _Alignas(64) volatile int flag;     /* a flag that is never set */
 static _Alignas(64) volatile int flag2;
-static _Alignas(64) volatile int own; /* a waiter's, which others look at */
+static _Alignas(64) volatile int own; /* a word of one waiter that others read */
 static _Alignas(64) atomic_int aflag;
 static _Alignas(64) atomic_flag taken = ATOMIC_FLAG_INIT;
 static _Alignas(64) volatile char byte_flag;
@@ -38,7 +39,7 @@ static _Alignas(64) volatile int state;
 static __thread volatile int tls_word = 3;
 static volatile int many = MANY;
 
-/* --- waits without an end --------------------------------------------------------------------- */
+/* --- endless waits ---------------------------------------------------------------------------- */
 LOOP(flag_plain) {
     while (!flag) {}
     return 1;
@@ -194,7 +195,7 @@ LOOP(round_robin) {
     for (unsigned i = 0;; i = (i + 1) % 4)
         if (slots[4 + i].go) return 1;
 }
-// Until a queue has work or all is done: as threads that steal do.
+// Scan queues for work until one has some or all work is done, as work-stealing threads do.
 static volatile long queues[64][16], all_done, queue_count = 16;
 static unsigned long search(long number) {
     queue_count = number;
@@ -280,7 +281,7 @@ LOOP(keep_setting) {
     while (!flag);
     return 1;
 }
-/* as it was at the end of each turn, not within it */
+/* the state is the same at the end of each iteration, but not within it */
 LOOP(toggle) {
     while (!flag) {
         own = 1;
@@ -306,7 +307,7 @@ LOOP(flag_masked) {
     return 1;
 }
 
-/* --- waits that a counter ends ---------------------------------------------------------------- */
+/* --- waits limited by a counter --------------------------------------------------------------- */
 LOOP(counted_pause) {
     for (int i = 0; i < MANY; i++) {
         if (flag) return 1;
@@ -347,7 +348,7 @@ LOOP(counted_cas) {
     }
     return 2;
 }
-/* As a structure of four pointers is moved. */
+/* The vector instructions that move a structure of four pointers. */
 LOOP(vector_moves) {
     static _Alignas(16) unsigned long from[4] = {1, 2, 3, 4};
     unsigned long to[6];
@@ -438,7 +439,7 @@ LOOP(delay_exponential) {
     return 1;
 }
 
-/* Not proven to wait, but they pause. */
+/* Loops with pauses that cannot be proven to wait. */
 static _Atomic unsigned long failures;
 static volatile unsigned long own_failures;
 static volatile int queued[32];

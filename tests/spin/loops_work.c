@@ -11,7 +11,7 @@ static struct item {
     long v;
 } items[256];
 static volatile int mode = 3, few = 12, many = MANY;
-static _Alignas(64) volatile int flag; /* nobody sets it */
+static _Alignas(64) volatile int flag; /* never set */
 static _Alignas(64) volatile int own;
 static char text[] = "the quick brown fox jumps over the lazy dog, and then it does so again, as "
                      "foxes do, until evening";
@@ -267,7 +267,7 @@ LOOP(locked_count) {
 LOOP(heartbeat) {
     while (!flag) own++;
     return 1;
-} /* others see it beat */
+} /* other threads may observe the heartbeat */
 LOOP(toggle_locked) {
     while (!flag) {
         __atomic_fetch_xor(&own, 1, __ATOMIC_ACQ_REL);
@@ -317,7 +317,7 @@ __attribute__((constructor)) static void fill(void) {
         items[i].next = i < 128 ? &items[(i * 37 + 1) % 128] : i < 255 ? &items[i + 1] : 0;
     }
     items[100].next = 0;
-    text[0] = 'T'; /* not a constant that a compiler could fold */
+    text[0] = 'T'; /* no constant that the compiler could fold */
 }
 
 static unsigned long table[65536];

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Tests of the spin-loop interpreter: run.sh [SAMPLES]; FUZZ=60 run.sh: fuzzes for so many seconds
-# (2 by default). LOOP_FLAGS=-march=haswell: how else to compile the loops.
-# Last line: `N passed, M failed`.
+# Tests of the spin-loop interpreter: run.sh [SAMPLES]. FUZZ: seconds to fuzz [default: 2].
+# LOOP_FLAGS: further compiler flags for the loops, such as -march=haswell. Last line: `N passed, M
+# failed`.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

@@ -23,7 +23,7 @@ def of(families, name, pid):
 def main():
     url, pid = sys.argv[1:]
     counters = ["blocks", "cpu_seconds", "switches_user", "wakes_avoided"]
-    # The program is seen as of its first second look.
+    # Wait until the program's series appear.
     while True:
         first = families(url)
         if of(first, "lissom_program_threads_running", pid) and of(

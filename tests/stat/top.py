@@ -69,7 +69,7 @@ def main():
     t = Terminal([lissom, "top", "--interval", "0.3"])
     t.wait_for(lambda lines: row(lines) and has("active")(lines), "the program")
     t.press("/" + name[:6] + "\r")
-    t.wait_for(lambda lines: row(lines) == [0] and has("only: " + name[:6])(lines), "the filter")
+    t.wait_for(lambda lines: row(lines) == [0] and has("filter: " + name[:6])(lines), "the filter")
     t.wait_for(has(f"{name} [{pid}]"), "its details")
     t.wait_for(has("the_barrier"), "its lock")
     print("details")
@@ -90,7 +90,7 @@ def main():
     print("ended")
     t.press("q")
     print("exit code", t.exit_code())
-    # The screen of before is back, and the cursor.
+    # The previous screen and the cursor must be restored.
     print(
         "restored",
         t.raw.rfind(b"\x1b[?1049l") > t.raw.rfind(b"\x1b[?1049h"),

@@ -1,4 +1,4 @@
-// Marks in the program: nops with a number, which steps.c finds as it goes by.
+// Marks in the program: numbered nops that steps.c recognizes when it steps over them.
 #ifndef MARKS_H
 #define MARKS_H
 #define MARK_NOP 0x841f0fu // nopl disp32(%rax,%rax): 0f 1f 84 00, and the number as disp32

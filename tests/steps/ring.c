@@ -1,6 +1,6 @@
-// Threads in a ring: each wakes the next one, and waits for the one before.
+// Threads in a ring: each wakes the next one and waits for the previous one.
 //     ring THREADS
-// When all have begun, the first one says so by int3; nobody ends.
+// The first thread executes int3 after ROUNDS rounds. The program never ends.
 #define _GNU_SOURCE
 #include "marks.h"
 #include <linux/futex.h>

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What a futex wait and a wake cost, in instructions, on one slot, and where they are:
+# Print the number of instructions of a futex wait and a wake on one slot, and their functions:
 #     run.sh LISSOM [THREADS]
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)

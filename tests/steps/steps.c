@@ -1,8 +1,8 @@
-// Counts the instructions of a wait, until the next thread goes on, and of a wake:
+// Count the instructions of a wait, until the next thread runs, and of a wake:
 //     steps FOLDER COMMAND...
-// Runs COMMAND until int3, and from then on in single steps, with a clock that stands nearly still,
-// so that no slice ends; the monitor is stopped. FOLDER gets `trace`, the addresses of one wait and
-// one wake, and `maps`. Load of the machine does not matter.
+// Runs COMMAND until int3, and from then on in single steps, with a clock that advances one tick
+// per instruction, so that no slice ends; the monitor is stopped. FOLDER gets `trace`, the
+// addresses of one wait and one wake, and `maps`. The load of the machine does not matter.
 #define _GNU_SOURCE
 #include "marks.h"
 #include <errno.h>
@@ -53,7 +53,7 @@ static void copy_maps(const char *folder) {
     if (from) fclose(from);
     fclose(to);
 }
-// It is traced, as all threads of the program are, and stops at its next signal.
+// Stop the monitor. It is traced, as all threads of the program are, and stops at its next signal.
 static void stop_monitor(const pid_t *threads, int n) {
     for (int i = 0; i < n; i++) {
         char path[64], name[32] = "";
@@ -67,14 +67,14 @@ static void stop_monitor(const pid_t *threads, int n) {
     }
 }
 
-static bool is_locked(const uint8_t *b) { // a prefix, or xchg with memory, with or without REX
+static bool is_locked(const uint8_t *b) { // lock prefix, or xchg with memory, with or without REX
     if ((b[0] & 0xf0) == 0x40) b++;
     return b[0] == 0xf0 || ((b[0] | 1) == 0x87 && b[1] < 0xc0);
 }
 static void add(struct series *s, const struct count *c) {
     if (s->n < WANTED) s->at[s->n++] = *c;
 }
-// At the instruction that is next. Post: false: enough has been seen.
+// Examine the next instruction. Returns false once enough waits and wakes were counted.
 static bool look(pid_t p) {
     static int at;
     static bool was_clock;

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Unpacks a Debian kernel, without installing it:
+# Unpack a Debian kernel without installing it:
 #     tests/vm/kernel.sh 6.18              the newest 6.18 that Debian packages; prints its folder
 #     tests/vm/kernel.sh 6.18.15+deb13     exactly this one
-#     tests/vm/kernel.sh --kvm 6.12        and KVM's modules, and the headers to build modules against
-# The folder (target/vm/kernel/RELEASE) then holds vmlinuz; with --kvm also modules/*.ko and, where
-# Debian's headers for it run with this machine's libc, a build tree `headers`. Once unpacked, it is
-# not looked for again.
+#     tests/vm/kernel.sh --kvm 6.12        also KVM's modules, and headers to build modules
+# The folder (target/vm/kernel/RELEASE) then holds vmlinuz. With --kvm it also holds modules/*.ko
+# and, if Debian's headers work with this machine's libc, a build tree `headers`. A kernel that is
+# already unpacked is not fetched again.
 set -euo pipefail
 
 kvm=
@@ -26,7 +26,7 @@ unpacked() {
 }
 
 unpacked && exit 0
-# Tests may be run side by side.
+# Tests may run concurrently.
 exec 9>"$store/lock"
 flock 9
 unpacked && exit 0
@@ -54,8 +54,8 @@ is_package() {
 short=${release%-amd64}
 folder=$store/$release
 packages=()
-# Newer kernels are split: linux-image only names what it needs. Older ones have a linux-binary that
-# is empty.
+# Newer kernels are split: linux-image only depends on the others. Older ones have an empty
+# linux-binary.
 if is_package "linux-modules-$release"; then
     image=linux-binary-$release modules=linux-modules-$release
 else
@@ -71,7 +71,7 @@ fi
 say "downloading ${packages[*]}"
 rm -rf "$folder/root" "$folder/debs"
 mkdir -p "$folder/debs" "$folder/root" "$folder/modules"
-# apt's own user may not write here; it says so and goes on as root.
+# apt's sandbox user may not write here; apt says so and continues as root.
 (cd "$folder/debs" && apt-get "${own_apt[@]}" download -qq "${packages[@]}" 2>&1 | grep -v unsandboxed >&2) || true
 for deb in "$folder"/debs/*.deb; do
     dpkg-deb -x "$deb" "$folder/root"
@@ -98,7 +98,7 @@ for module in irqbypass ccp kvm kvm-amd kvm-intel; do
 done
 rm -rf "$folder/root/boot" "$folder/root/lib" "$folder/root/usr/lib/modules" "$folder/root/usr/share"
 
-# Debian's build tree names its parts by the paths where they would be installed.
+# Debian's build tree refers to the paths where its parts would be installed.
 headers=$folder/root/usr/src/linux-headers-$release
 if [ -d "$headers" ]; then
     sed -i "s|/usr/src/|$folder/root/usr/src/|" "$headers/Makefile"

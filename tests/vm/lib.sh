@@ -1,6 +1,6 @@
-# Sourced by the lib.sh of the folders whose tests run in virtual machines. A test ends with 0, with
-# 77 if it was skipped (the reason is its last line), or it failed. Post: $here is the test's
-# folder, $vm this one, $work a folder that goes when the test ends.
+# Sourced by the lib.sh of folders whose tests run in virtual machines. A test exits with 0 if it
+# passed, with 77 if it was skipped (its last line is the reason), otherwise it failed. Sets $here
+# to the test's folder, $vm to this one, and $work to a folder that is removed when the test ends.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -11,7 +11,7 @@ export PATH="$HOME/.cargo/bin:$PATH"
 
 . "$vm/verdict.sh"
 
-# need_vm GROUP: of scripts/need.sh, which installs what is missing
+# need_vm GROUP: check for tools; scripts/need.sh GROUP installs them
 need_vm() {
     local tool
     for tool in qemu-system-x86_64 busybox cpio gcc; do
@@ -23,12 +23,12 @@ need_vm() {
     [ "$(uname -m)" = x86_64 ] || skip "this is no x86-64 machine"
 }
 
-# kernel [--kvm] VERSION: its folder, as of kernel.sh
+# kernel [--kvm] VERSION: print the kernel's folder (see kernel.sh)
 kernel() {
     "$vm/kernel.sh" "$@" 2>"$work/kernel.log" || skip "no kernel ${!#}: $(tail -n 1 "$work/kernel.log")"
 }
 
-# The binary under test, small enough for a machine that lives in memory: $work/lissom
+# Build the binary under test, stripped for a machine that resides in memory: $work/lissom
 build_lissom() {
     local built=${LISSOM_TEST_BIN:-}
     if [ -z "$built" ]; then

@@ -1,12 +1,12 @@
-# Sourced by the run.sh of folders whose tests run in virtual machines, or in file systems of their
+# Sourced by the run.sh of folders whose tests run in virtual machines or in file systems of their
 # own.
 set -uo pipefail
 
 passed=0 failed=0 skipped=0
 
-# run_tests FOLDER LOGS LABEL [NAME]...: runs FOLDER/test_*.sh, or those that are named by what is
-# between test_ and .sh, and says of each: LABEL NAME: ok, skipped (why) or FAILED, with the end of
-# its output, which is kept in the folder LOGS.
+# run_tests FOLDER LOGS LABEL [NAME]...: run FOLDER/test_*.sh, or the named ones (NAME: the part
+# between test_ and .sh). Prints for each: LABEL NAME: ok, skipped (why) or FAILED, with the end of
+# its output. Keeps the output in the folder LOGS.
 run_tests() {
     local folder=$1 logs=$2 label=$3 file name code tests
     shift 3
@@ -28,7 +28,7 @@ run_tests() {
     done
 }
 
-# The last line of a run, and its exit code.
+# end_tests: print the last line of a run; return its exit code
 end_tests() {
     echo "$passed passed, $failed failed, $skipped skipped"
     [ "$failed" = 0 ]

@@ -1,6 +1,6 @@
 # Sourced by tests that wait for something to become true.
 
-# until_true SECONDS COMMAND... False: it did not within that time.
+# until_true SECONDS COMMAND...: wait until the command succeeds; return false on timeout
 until_true() {
     local end=$((SECONDS + $1))
     shift

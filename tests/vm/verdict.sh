@@ -1,5 +1,5 @@
-# Sourced by the lib.sh of folders whose tests tests.sh runs: how a test says that it was skipped,
-# or that it failed, and ends.
+# Sourced by the lib.sh of folders whose tests tests.sh runs: skip TEXT and fail TEXT report the
+# result of a test and end it.
 skip() {
     echo "$*"
     exit 77

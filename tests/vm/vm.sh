@@ -1,28 +1,27 @@
 #!/usr/bin/env bash
-# Runs a command in a virtual machine with a Debian kernel, in QEMU's software emulation:
+# Run a command in a virtual machine with a Debian kernel, in QEMU's software emulation:
 #     tests/vm/vm.sh [OPTION]... -- COMMAND [ARG]...
 #
 #   --kernel VERSION   Debian's kernel, as for kernel.sh [default: 6.12]
-#   --program FILE put FILE into the machine's /bin, with the libraries that it is linked to; may be
-#   repeated --files DIR copy DIR there, as /files, which is also the working directory; may be
-#   repeated --kvm the machine can run virtual machines: an AMD processor with SVM and the pause
-#   filter, kvm and kvm_amd are loaded;
-#                      arguments for them come from --append "kvm_amd.pause_filter_count=100" and the like
-#   --icount one CPU, whose clock counts its instructions, one a ns: what else this machine does
-#   changes no
-#                      time that is measured there, and time in which nobody runs costs nothing. A program's times vary by
-#                      about 1 %, if it lets the first 2 s pass
+#   --program FILE     copy FILE and its libraries into the machine's /bin; may be repeated
+#   --files DIR        copy DIR's contents to /files, the working directory; may be repeated
+#   --kvm              let the machine run virtual machines: an AMD processor with SVM and the pause
+#                      filter; kvm and kvm_amd are loaded. Give them parameters by
+#                      --append "kvm_amd.pause_filter_count=100"
+#   --icount           one CPU, whose clock advances 1 ns per instruction: this machine's load does
+#                      not change measured times, and idle time costs nothing. A program's times
+#                      vary by about 1 % if it skips the first 2 s
 #   --cpus N           [default: 2]
 #   --memory MB        [default: 1024]
-#   --timeout SECONDS  ends the machine [default: 170]
+#   --timeout SECONDS  kill the machine after this time [default: 170]
 #   --cpu MODEL        QEMU's model [default: qemu64]
-#   --append ARGS      for the kernel's command line; may be repeated
-#   --console          shows the kernel's messages on standard error
+#   --append ARGS      add to the kernel's command line; may be repeated
+#   --console          show the kernel's messages on standard error
 #
-# The command's standard output and error come out as standard output, its exit code is vm.sh's.
-# 124: it took too long; 125: the machine did not start or died, and its last messages are shown.
-# There is no network and no disk; proc, sys, tmp, debugfs, tracefs, bpffs and cgroup v2 with the
-# CPU controller are mounted.
+# The command's output and errors appear on standard output; its exit code is that of vm.sh. 124:
+# timeout; 125: the machine did not start or died; its last messages are shown. There is no network
+# and no disk. proc, sys, tmp, debugfs, tracefs, bpffs and cgroup v2 with the CPU controller are
+# mounted.
 set -euo pipefail
 
 here=$(cd "$(dirname "$0")" && pwd)
@@ -50,9 +49,9 @@ for tool in qemu-system-x86_64 busybox cpio; do
 done
 if [ -n "$kvm" ]; then
     folder=$("$here/kernel.sh" --kvm "$kernel")
-    # QEMU does not offer the pause filter, because it does not count: with the intercept set, every
-    # PAUSE exits. That is what a filter count of 0 would do, so a guest may be told that it is
-    # there.
+    # QEMU does not offer the pause filter, because it does not count PAUSEs: with the intercept
+    # set, every PAUSE exits. A filter count of 0 would do the same, so the guest may be offered the
+    # filter.
     cpu=${cpu:-qemu64,+svm,+npt,+pause-filter,+pfthreshold,x-force-features=on}
 else
     folder=$("$here/kernel.sh" "$kernel")
@@ -63,7 +62,7 @@ trap 'rm -rf "$work"' EXIT
 trap 'exit 143' TERM INT HUP
 root=$work/root
 mkdir -p "$root"/{bin,dev,proc,sys,tmp,files,modules,lib64,etc}
-# BusyBox has to be the one that needs no libraries.
+# BusyBox has to be the statically linked one.
 cp "$(command -v busybox)" "$root/bin/busybox"
 [ -z "$kvm" ] || cp "$folder"/modules/*.ko "$root/modules/"
 for folder_of_files in "${files[@]}"; do
@@ -71,7 +70,7 @@ for folder_of_files in "${files[@]}"; do
 done
 for program in "${programs[@]}"; do
     cp -L "$program" "$root/bin/"
-    # A static program has none.
+    # A static program has no libraries.
     { ldd "$program" 2>/dev/null | grep -o '/[^ ]*' || true; } | while read -r library; do
         mkdir -p "$root$(dirname "$library")"
         cp -L "$library" "$root$library"
@@ -97,7 +96,7 @@ for module in irqbypass ccp kvm kvm-amd; do
 done
 stty -F /dev/ttyS1 raw
 cd /files
-# Through a file, because xargs folds the command's own exit code into 123.
+# Pass the exit code through a file, since xargs turns it into 123.
 xargs -0 -a /command sh -c '"$@"; echo $? >/tmp/exit' sh </dev/null >/dev/ttyS1 2>&1
 stty -F /dev/ttyS2 raw
 echo "exit $(cat /tmp/exit)" >/dev/ttyS2
@@ -111,15 +110,14 @@ rm -rf "$root"
 accelerator=(-accel "tcg,thread=multi" -smp "$cpus")
 if [ -n "$icount" ]; then
     accelerator=(-accel "tcg,thread=single" -icount "shift=0,sleep=off" -smp 1)
-    # One layout, one speed.
+    # A fixed layout, for reproducible speed.
     append+=" nokaslr"
 fi
-# Each message costs time, on an emulated serial line; warnings and worse have to be seen if the
+# Each message takes time on the emulated serial line. Warnings and errors have to be visible if the
 # machine dies.
 [ -n "$console" ] || append+=" loglevel=5"
 code=0
-# In the background, because a shell does not look at signals while it waits for a command in the
-# foreground.
+# Run it in the background: a shell handles signals only after its foreground command.
 timeout -k 5 "$timeout" qemu-system-x86_64 "${accelerator[@]}" -machine q35 -cpu "${cpu:-qemu64}" -m "$memory" \
     -nodefaults -no-user-config -display none -no-reboot -kernel "$folder/vmlinuz" -initrd "$work/initrd" \
     -append "console=ttyS0 panic=-1 mitigations=off tsc=reliable $append" \
@@ -127,7 +125,7 @@ timeout -k 5 "$timeout" qemu-system-x86_64 "${accelerator[@]}" -machine q35 -cpu
 machine=$!
 trap 'kill $machine 2>/dev/null; exit 143' TERM INT HUP
 wait "$machine" || code=$?
-# That it does not support what it was forced to offer is known.
+# QEMU warns about features that it was forced to offer; ignore these warnings.
 grep -v "TCG doesn't support requested feature" "$work/warnings" >&2 || true
 [ -z "$console" ] || cat "$work/console" >&2
 if [ "$code" = 124 ] || [ "$code" = 137 ]; then

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-// The table of locks. Each source is compiled twice, so that a wait loop with `pause` and one
-// without are different code and neither tests at run time which of them it is. IN(f) is the name
-// of f in this instance, SPIN_PAUSE() what its wait loops do; types and whatever does not wait are
-// compiled once.
+// The table of locks. Each source is compiled twice: once with `pause` in its wait loops, once
+// without. So the two loops are different code, and neither tests at run time whether to pause.
+// IN(f) is the name of f in this instance; SPIN_PAUSE() is the pause of its wait loops. Types, and
+// functions that do not wait, are compiled once.
 #ifndef LISSOM_WORKLOADS_LOCKS_ALL_H
 #define LISSOM_WORKLOADS_LOCKS_ALL_H
 

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: MIT */
-// The shuffle lock, AQS: S. Kashyap, I. Calciu, X. Cheng, C. Min, T. Kim, "Scalable and Practical
-// Locking with
-// Shuffling", SOSP 2019, in its form that does not block. A test-and-set word, which may be taken
-// at once if nobody waits, and an MCS queue, of which only the head competes for the word. While
-// they wait, one of the queue, the shuffler, moves those of its own NUMA node up behind itself. It
-// begins as the head; the last of those it has gathered goes on from there, so that only what
-// stands behind the shuffler is ever moved, and by one thread at a time.
+// The shuffle lock AQS, in its non-blocking form: S. Kashyap, I. Calciu, X. Cheng, C. Min, T. Kim,
+// "Scalable and Practical Locking with Shuffling", SOSP 2019. It has a test-and-set word and an MCS
+// queue. A thread may take a free word at once if no thread waits; of the queue only the head
+// competes for it. Meanwhile one waiter, the shuffler, moves waiters of its own NUMA node up behind
+// itself. The head is the first shuffler, and passes the role to the last waiter that it has moved.
+// So one thread at a time moves nodes, and only nodes behind itself.
 //
-// Orders: the read-modify-write that sets `locked` acquires what the release clears. A node's first
-// values are released with the predecessor's `next`; `ready` hands the head's place on, and
-// `shuffler` the right to move nodes, each with release and acquire. So whoever leaves the head's
-// place sees its own `next` as the last shuffler left it. A node that is moved is never the last of
-// the queue: its `next` is set, and its owner's successor is there.
+// Memory ordering: the read-modify-write that sets AQS_LOCKED acquires what its clearing releases.
+// The predecessor's `next` releases a node's initial values. `ready` passes on the place of the
+// head, `shuffler` the right to move nodes, each by release and acquire. So a head that leaves sees
+// its own `next` as the last shuffler left it. A node that is moved is never the last of the queue:
+// its `next` is set.
 #ifndef LISSOM_WORKLOADS_AQS_H
 #define LISSOM_WORKLOADS_AQS_H
 
@@ -19,17 +18,17 @@
 
 struct aqs_node {
     _Atomic(struct aqs_node *) next;
-    atomic_int ready;    // to be the head
-    atomic_int shuffler; // it is this one's turn to move others
-    atomic_int batch;    // 0: nobody has gathered it; else how many have been, with it
+    atomic_int ready;    // it is the head
+    atomic_int shuffler; // it is the shuffler
+    atomic_int batch;    // 0: not moved; else number of waiters moved, with it
     long numa;
 };
 FITS(struct aqs_node);
 
 enum {
     AQS_LOCKED = 1,
-    AQS_QUEUED = 2,   // somebody waits: whoever comes has to queue
-    AQS_BATCH = 1024, // after so many, the next head begins anew, for fairness
+    AQS_QUEUED = 2,   // threads wait: new ones have to queue
+    AQS_BATCH = 1024, // waiters moved before the next head starts anew, for fairness
 };
 
 struct aqs_lock {
@@ -46,13 +45,14 @@ static int aqs_is_locked(struct aqs_lock *l) {
     return atomic_load_explicit(&l->word, memory_order_relaxed) & AQS_LOCKED;
 }
 
-// Has `me` anything better to do than to move others? The head waits for the lock, the rest for the
-// head's place.
+// Return whether `me` can stop shuffling: the lock is free (`me` is the head), or `me` has become
+// the head.
 static int aqs_is_over(struct aqs_lock *l, struct aqs_node *me, int head) {
     return head ? !aqs_is_locked(l) : atomic_load_explicit(&me->ready, memory_order_relaxed);
 }
 
-// Pre: me is the shuffler, or the head while there is none.
+// Move waiters of me's NUMA node up behind it, then pass the role on. Pre: me is the shuffler, or
+// the head while there is none.
 static void aqs_shuffle(struct aqs_lock *l, struct aqs_node *me, int head) {
     int batch = atomic_load_explicit(&me->batch, memory_order_relaxed);
     if (batch == 0)
@@ -60,12 +60,12 @@ static void aqs_shuffle(struct aqs_lock *l, struct aqs_node *me, int head) {
     atomic_store_explicit(&me->shuffler, 0, memory_order_relaxed);
     if (batch >= AQS_BATCH)
         return;
-    // the last of those gathered, and the one before that looked at
+    // the last waiter moved; the one before the next candidate
     struct aqs_node *last = me, *before = me;
     while (batch < AQS_BATCH && !aqs_is_over(l, me, head)) {
         struct aqs_node *at = atomic_load_explicit(&before->next, memory_order_acquire);
         struct aqs_node *after = at ? atomic_load_explicit(&at->next, memory_order_acquire) : NULL;
-        if (!after) // it is the last, whose `next` others may be about to set
+        if (!after) // the last: another thread may be about to set its `next`
             break;
         if (at->numa != me->numa) {
             before = at;
@@ -73,7 +73,7 @@ static void aqs_shuffle(struct aqs_lock *l, struct aqs_node *me, int head) {
         }
         atomic_store_explicit(&at->batch, ++batch, memory_order_relaxed);
         if (before == last) {
-            before = at; // it stands where it should already
+            before = at; // it is in its place already
         } else {
             struct aqs_node *first = atomic_load_explicit(&last->next, memory_order_relaxed);
             atomic_store_explicit(&before->next, after, memory_order_relaxed);
@@ -111,7 +111,7 @@ static void IN(aqs_acquire)(void *lock, struct lock_node *self) {
         atomic_fetch_or_explicit(&l->word, AQS_QUEUED, memory_order_relaxed);
     }
 
-    // We are the head. Beside us only those want the word who come before AQS_QUEUED is seen.
+    // `me` is the head. Only threads that have not seen AQS_QUEUED compete with it.
     do {
         while (aqs_is_locked(l)) {
             if (atomic_load_explicit(&me->batch, memory_order_relaxed) == 0 ||
@@ -126,8 +126,7 @@ static void IN(aqs_acquire)(void *lock, struct lock_node *self) {
         struct aqs_node *last = me;
         if (atomic_compare_exchange_strong_explicit(&l->tail, &last, NULL, memory_order_release,
                                                     memory_order_relaxed)) {
-            // A new head may have set it just now, and others get ahead of it then: that costs it
-            // time, no more.
+            // A new head may have set it just now; then others may overtake that head.
             atomic_fetch_and_explicit(&l->word, ~AQS_QUEUED, memory_order_relaxed);
             return;
         }

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 // The array-based queue lock: T. E. Anderson, "The Performance of Spin Lock Alternatives for
-// Shared-Memory
-// Multiprocessors", IEEE Transactions on Parallel and Distributed Systems 1(1), 1990. A slot for
-// each thread; every waiter has a slot, and thus a cache line, of its own.
+// Shared-Memory Multiprocessors", IEEE Transactions on Parallel and Distributed Systems 1(1), 1990.
+// Each thread has a slot, so each waiter polls a cache line of its own.
 //
-// Orders: taking a ticket orders nothing, since whose turn it is is said by the slot alone. The
-// slot is stored with release and loaded with acquire, which joins a critical section to the one
-// before.
+// Memory ordering: taking a ticket orders nothing. The slot is stored with release and loaded with
+// acquire, which orders a critical section after the one before.
 #ifndef LISSOM_WORKLOADS_ARRAY_H
 #define LISSOM_WORKLOADS_ARRAY_H
 
@@ -15,7 +13,7 @@ struct array_slot {
 };
 
 struct array_lock {
-    alignas(LINE) atomic_ulong next; // 64 bits: does not wrap, so any number of slots will do
+    alignas(LINE) atomic_ulong next; // 64 bits: never wraps, so any number of slots works
     unsigned long slots;
     struct array_slot slot[];
 };
@@ -38,7 +36,7 @@ static void IN(array_acquire)(void *lock, struct lock_node *self) {
     unsigned long slot = atomic_fetch_add_explicit(&l->next, 1, memory_order_relaxed) % l->slots;
     while (!atomic_load_explicit(&l->slot[slot].go, memory_order_acquire))
         SPIN_PAUSE();
-    // Before the release of the next slot, hence before anybody can come round to this one again.
+    // Clear it before the next slot is released, so before another thread can get this one.
     atomic_store_explicit(&l->slot[slot].go, 0, memory_order_relaxed);
     SPACE(struct array_self, self)->slot = slot;
 }

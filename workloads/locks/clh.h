@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 // The CLH lock: T. S. Craig, "Building FIFO and Priority-Queuing Spin Locks from Atomic Swap",
-// University of
-// Washington TR 93-02-02, 1993; P. Magnusson, A. Landin, E. Hagersten, "Queue Locks on Cache
-// Coherent
-// Multiprocessors", IPPS 1994. An implicit queue: a waiter watches its predecessor's node, and
-// takes that node for its own when it leaves.
+// University of Washington TR 93-02-02, 1993; P. Magnusson, A. Landin, E. Hagersten, "Queue Locks
+// on Cache Coherent Multiprocessors", IPPS 1994. The queue is implicit: a waiter polls its
+// predecessor's node, and keeps that node when it leaves.
 //
-// Orders: the exchange releases the node's `taken`, which the successor must not read before it is
-// set, and acquires the predecessor's. The store that frees releases the critical section to the
-// load that waits.
+// Memory ordering: the exchange releases the node's `taken`, so the successor reads it after it is
+// set, and acquires the predecessor's. The store that frees a node releases the critical section to
+// the load of the waiter.
 #ifndef LISSOM_WORKLOADS_CLH_H
 #define LISSOM_WORKLOADS_CLH_H
 
@@ -22,7 +20,7 @@ struct clh_lock {
 };
 
 struct clh_self {
-    struct clh_node *mine; // NULL: `own`, which has not been given away
+    struct clh_node *mine; // NULL: `own`, which no other thread has yet
     struct clh_node *before;
     struct clh_node own;
 };
@@ -51,6 +49,6 @@ static void IN(clh_release)(void *lock, struct lock_node *self) {
     (void)lock;
     struct clh_self *s = SPACE(struct clh_self, self);
     struct clh_node *mine = s->mine;
-    s->mine = s->before; // nobody looks at it any more
+    s->mine = s->before; // no thread reads it any more
     atomic_store_explicit(&mine->taken, 0, memory_order_release);
 }

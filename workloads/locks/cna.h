@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 // The compact NUMA-aware lock: D. Dice, A. Kogan, "Compact NUMA-Aware Locks", EuroSys 2019. An MCS
-// queue; on leaving, the holder looks for the first waiter on its own NUMA node, and moves those
-// before it to a secondary queue, whose head travels in the word by which the lock is handed on.
-// The secondary queue comes back when no waiter of the node is left, and now and then by chance,
-// for fairness.
-// On a machine with one NUMA node nothing is ever moved, unless struct lock_node's `numa` says
-// otherwise.
+// queue whose holder, on release, searches for the first waiter on its own NUMA node. It moves the
+// waiters before that one to a secondary queue. The word that passes the lock on also has the head
+// of that queue. The secondary queue returns to the main one when no waiter of the node is left,
+// and at random, for fairness. On a machine with one NUMA node no waiter is moved, unless `numa` of
+// struct lock_node says otherwise.
 //
-// Orders: as in mcs.h. `numa` is written before `next` is released, so whoever walks the queue
-// (loading `next` with acquire) sees it. Only the holder touches the secondary queue, `last`
-// included; `go` hands it on.
+// Memory ordering: as in mcs.h. `numa` is written before `next` is released, so a thread that loads
+// `next` with acquire sees it. Only the holder accesses the secondary queue, including `last`; `go`
+// passes it on.
 #ifndef LISSOM_WORKLOADS_CNA_H
 #define LISSOM_WORKLOADS_CNA_H
 
@@ -17,19 +16,19 @@
 
 struct cna_node {
     _Atomic(struct cna_node *) next;
-    // 0: wait; CNA_GO: go; else go, and this is the head of the secondary queue
+    // 0: wait; CNA_GO: run; else run, and this is the head of the secondary queue
     atomic_uintptr_t go;
-    long numa;             // -1: not found out
-    struct cna_node *last; // of the secondary queue, in its head
+    long numa;             // -1: unknown yet
+    struct cna_node *last; // last node of the secondary queue; valid in its head
 };
 FITS(struct cna_node);
 
 struct cna_lock {
     alignas(LINE) _Atomic(struct cna_node *) tail;
-    alignas(LINE) uint32_t random; // the holder's
+    alignas(LINE) uint32_t random; // accessed by the holder only
 };
 
-// one hand-over in CNA_LOCAL + 1 is not to the same node by choice
+// one release in CNA_LOCAL + 1 does not prefer its own node
 enum { CNA_GO = 1, CNA_LOCAL = 0xffff };
 
 static void cna_init(void *lock, long threads) {
@@ -46,12 +45,13 @@ static int cna_keep_local(struct cna_lock *l) {
 }
 
 static struct cna_node *cna_secondary(struct cna_node *me) {
-    uintptr_t go = atomic_load_explicit(&me->go, memory_order_relaxed); // acquired on entry
+    uintptr_t go = atomic_load_explicit(&me->go, memory_order_relaxed); // acquired by cna_acquire
     return go > CNA_GO ? (struct cna_node *)go : NULL;
 }
 
-// The first waiter on our NUMA node, those before it moved to the secondary queue; NULL, nothing
-// moved, if there is none. `numa` is where the holder entered from, even if it has migrated since.
+// Return the first waiter on me's NUMA node, and move the waiters before it to the secondary queue.
+// Return NULL and move nothing if there is none. me->numa is where the holder called cna_acquire,
+// even if it has migrated since.
 static struct cna_node *cna_successor(struct cna_node *me, struct cna_node *next) {
     if (next->numa == me->numa)
         return next;
@@ -67,7 +67,7 @@ static struct cna_node *cna_successor(struct cna_node *me, struct cna_node *next
         head = next;
         atomic_store_explicit(&me->go, (uintptr_t)head, memory_order_relaxed);
     }
-    // it was set, so nobody else will set it
+    // it was set, so no other thread sets it again
     atomic_store_explicit(&last->next, NULL, memory_order_relaxed);
     head->last = last;
     return at;
@@ -80,7 +80,7 @@ static void IN(cna_acquire)(void *lock, struct lock_node *self) {
     struct cna_node *me = SPACE(struct cna_node, self);
     atomic_store_explicit(&me->next, NULL, memory_order_relaxed);
     atomic_store_explicit(&me->go, 0, memory_order_relaxed);
-    me->numa = -1; // found out only where it matters, as the paper does
+    me->numa = -1; // read only where needed, as in the paper
     struct cna_node *before = atomic_exchange_explicit(&l->tail, me, memory_order_acq_rel);
     if (!before) {
         atomic_store_explicit(&me->go, CNA_GO, memory_order_relaxed);
@@ -98,7 +98,7 @@ static void IN(cna_release)(void *lock, struct lock_node *self) {
     struct cna_node *next = atomic_load_explicit(&me->next, memory_order_acquire),
                     *head = cna_secondary(me);
     if (!next) {
-        // No one in the main queue: the secondary queue, if there is one, becomes it.
+        // The main queue is empty: the secondary queue, if there is one, becomes the main one.
         struct cna_node *last = me;
         if (atomic_compare_exchange_strong_explicit(&l->tail, &last, head ? head->last : NULL,
                                                     memory_order_release, memory_order_relaxed)) {
@@ -113,11 +113,11 @@ static void IN(cna_release)(void *lock, struct lock_node *self) {
         me->numa = numa_node(self);
     struct cna_node *local = cna_keep_local(l) ? cna_successor(me, next) : NULL;
     if (local) {
-        // with what was moved just now
+        // with the waiters moved just now
         uintptr_t go = atomic_load_explicit(&me->go, memory_order_relaxed);
         atomic_store_explicit(&local->go, go, memory_order_release);
     } else if (head) {
-        // The secondary queue goes in front of the main one.
+        // Put the secondary queue in front of the main one.
         atomic_store_explicit(&head->last->next, next, memory_order_relaxed);
         atomic_store_explicit(&head->go, CNA_GO, memory_order_release);
     } else {

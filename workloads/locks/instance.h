@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// All locks, once more: no include guard. See all.h.
+// All locks of one instance. No include guard: all.h includes this file twice.
 #include "aqs.h"
 #include "array.h"
 #include "clh.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// One interface for all the spinlocks of this folder. all.h has the table of them, and explains why
-// the files are included twice.
+// The interface of all spinlocks of this folder. all.h has the table of them, and says why the
+// files are included twice.
 #ifndef LISSOM_WORKLOADS_LOCK_H
 #define LISSOM_WORKLOADS_LOCK_H
 
@@ -11,18 +11,17 @@
 
 #include "../sync.h"
 
-// What a thread brings along to a lock: one for each thread and lock, zeroed but for `index` and
-// `numa`. It must live as long as the lock, because some locks (CLH) leave a node with another
-// thread.
+// The state of one thread at one lock: zeroed but for `index` and `numa`. It must live as long as
+// the lock, because some locks (CLH) leave a node with another thread.
 struct lock_node {
-    long index; // of the thread among those that use this lock, from 0
-    long numa;  // the NUMA node that the thread is taken to be on; < 0: where it really is
+    long index; // number of the thread among the users of this lock, from 0
+    long numa;  // NUMA node to assume for the thread; < 0: the real one
     alignas(LINE) unsigned char space[2 * LINE];
 };
 
 struct lock_kind {
     const char *name;
-    int pauses; // do its wait loops contain a `pause`?
+    int pauses; // whether its wait loops contain a `pause`
     size_t size,
         per_thread; // bytes of a lock: size + per_thread * threads, zeroed, aligned to LINE
     void (*init)(void *lock, long threads);
@@ -38,7 +37,7 @@ struct lock_kind {
 #define CPU_PAUSE() __asm__ volatile("")
 #endif
 
-// The node's space as a lock's own type, which has to fit.
+// The node's space as a lock's own type; FITS asserts that the type fits.
 #define SPACE(type, node) ((type *)(void *)(node)->space)
 #define FITS(type) _Static_assert(sizeof(type) <= 2 * LINE, "does not fit into struct lock_node")
 

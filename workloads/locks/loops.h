@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-// Test-and-set locks that differ in what their wait loops look like, for those who have to
-// recognise one: `backoff` waits longer after each failure (T. E. Anderson, see array.h), `call`
-// asks a function in every turn, and `counted` gives its CPU up after so many turns, as many
-// hand-made locks do.
+// Test-and-set locks with different wait loops, to test their detection. `backoff` waits longer
+// after each failure (T. E. Anderson, see array.h), `call` calls a function in each iteration, and
+// `counted` yields after a number of iterations, as many hand-made locks do.
 //
-// Orders: as in ttas.h.
+// Memory ordering: as in ttas.h.
 #ifndef LISSOM_WORKLOADS_LOOPS_H
 #define LISSOM_WORKLOADS_LOOPS_H
 
@@ -22,7 +21,7 @@ struct counted_lock {
     alignas(LINE) atomic_int taken;
 };
 
-// so many take milliseconds: they are seen waiting
+// COUNTED_TURNS iterations take milliseconds, so that they are seen waiting
 enum { BACKOFF_MOST = 1 << 10, COUNTED_TURNS = 1 << 24 };
 
 static void backoff_init(void *lock, long threads) {
@@ -53,7 +52,7 @@ static void IN(backoff_acquire)(void *lock, struct lock_node *self) {
     while (atomic_exchange_explicit(&l->taken, 1, memory_order_acquire)) {
         do {
             for (int i = 0; i < turns; i++) {
-                __asm__ volatile(""); // or else nothing is left of a loop without `pause`
+                __asm__ volatile(""); // keeps the loop without `pause`
                 SPIN_PAUSE();
             }
             turns = turns < BACKOFF_MOST ? 2 * turns : BACKOFF_MOST;

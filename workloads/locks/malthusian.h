@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 // A Malthusian lock: D. Dice, "Malthusian Locks", EuroSys 2017, in its form MCSCR. An MCS lock
-// whose holder, on leaving, takes surplus waiters out of the queue: it keeps one waiter behind the
-// next holder, and puts the others on a passive list. They come back, newest first, when the queue
-// runs empty, and now and then the oldest is let in so that nobody starves. Simplified: at most one
-// waiter is culled at a time, as in the paper, but the passive ones spin like the others (the paper
-// may park them).
+// whose holder, on release, takes surplus waiters out of the queue: it keeps one waiter behind the
+// next holder, and puts the others on a passive list. They return, newest first, when the queue is
+// empty. One release in MALTHUSIAN_FAIR passes the lock to the oldest, so that none starves.
+// Simplified: at most one waiter is culled at a time, as in the paper, but passive ones spin like
+// the others (the paper may park them).
 //
-// Orders: as in mcs.h. The passive list and the random number belong to the holder: they are plain,
-// and the lock itself hands them on. A culled node's `next` is ours to write: it was set already,
+// Memory ordering: as in mcs.h. The passive list and the random number belong to the holder: they
+// are plain, and the lock passes them on. The holder may write a culled node's `next`: it is set,
 // and is set only once.
 #ifndef LISSOM_WORKLOADS_MALTHUSIAN_H
 #define LISSOM_WORKLOADS_MALTHUSIAN_H
@@ -25,7 +25,7 @@ struct malthusian_lock {
     uint32_t random;
 };
 
-enum { MALTHUSIAN_FAIR = 1000 }; // one release in so many lets in the oldest, as in the paper
+enum { MALTHUSIAN_FAIR = 1000 }; // as in the paper
 
 static void malthusian_init(void *lock, long threads) {
     (void)threads;
@@ -81,8 +81,7 @@ static void IN(malthusian_release)(void *lock, struct lock_node *self) {
     struct malthusian_node *me = SPACE(struct malthusian_node, self);
     struct malthusian_node *next = atomic_load_explicit(&me->next, memory_order_acquire);
     if (!next) {
-        // The queue is empty behind us: one of the passive, if there is any, becomes the whole
-        // queue.
+        // The queue is empty: a passive waiter, if there is one, becomes the whole queue.
         struct malthusian_node *passive = l->newest, *last = me;
         if (passive) {
             malthusian_remove(l, passive);
@@ -95,7 +94,7 @@ static void IN(malthusian_release)(void *lock, struct lock_node *self) {
             return;
         }
         if (passive)
-            malthusian_cull(l, passive); // somebody has come after all
+            malthusian_cull(l, passive); // a new waiter has arrived
         while (!(next = atomic_load_explicit(&me->next, memory_order_acquire)))
             SPIN_PAUSE();
     }

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 // The MCS lock: J. M. Mellor-Crummey, M. L. Scott, "Algorithms for Scalable Synchronization on
-// Shared-Memory
-// Multiprocessors", ACM Transactions on Computer Systems 9(1), 1991. An explicit queue; a waiter
-// watches its own node.
+// Shared-Memory Multiprocessors", ACM Transactions on Computer Systems 9(1), 1991. An explicit
+// queue; a waiter polls its own node.
 //
-// Orders: the exchange releases the node's initial values to the successor, and acquires the
-// critical section of whoever left the queue empty (by the compare-and-swap with release in
-// unlock). `next` is released because the predecessor goes on to store into the node. `go` hands on
-// the critical section.
+// Memory ordering: the exchange releases the node's initial values to the successor. It acquires
+// the critical section of the thread that left the queue empty (by the compare-and-swap with
+// release in mcs_release). `next` is released because the predecessor then stores to the node. `go`
+// passes the critical section on.
 #ifndef LISSOM_WORKLOADS_MCS_H
 #define LISSOM_WORKLOADS_MCS_H
 
@@ -50,7 +49,7 @@ static void IN(mcs_release)(void *lock, struct lock_node *self) {
         if (atomic_compare_exchange_strong_explicit(&l->tail, &last, NULL, memory_order_release,
                                                     memory_order_relaxed))
             return;
-        // Somebody is between the exchange and the store to our `next`.
+        // Another thread is between its exchange and its store to me->next.
         while (!(next = atomic_load_explicit(&me->next, memory_order_acquire)))
             SPIN_PAUSE();
     }

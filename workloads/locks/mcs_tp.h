@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 // MCS-TP: B. He, W. N. Scherer III, M. L. Scott, "Preemption Adaptivity in Time-Published
 // Queue-Based Spin Locks", HiPC 2005, section 2.2. An MCS queue whose waiters publish the time
-// while they spin. Who leaves passes the lock to the first waiter that has published it lately, and
-// takes those that have not, because they were preempted, out of the queue: they join it anew when
-// they run. A waiter that finds the lock held for longer than a critical section takes gives its
-// CPU away, since the holder must have been preempted.
+// while they spin. A release passes the lock to the first waiter that has published it lately. It
+// removes waiters before that one, which must have been preempted: they join the queue again when
+// they run. A waiter that finds the lock held for longer than a critical section yields, since the
+// holder must have been preempted.
 //
-// The paper's waiters may lose patience; those of a mutex do not, so that is left out, and with it
-// all states of a node but three.
+// The paper's waiters may give up; those of a mutex do not. So only three states of a node are
+// needed.
 //
-// Orders: as in mcs.h; `status` hands on the critical section. Who leaves reads a node's `next`
-// before it lets it go: a node that is told `failed` is its thread's again.
+// Memory ordering: as in mcs.h; `status` passes the critical section on. A release reads a node's
+// `next` before it sets the node's `status` to MCS_TP_FAILED: the node is then its thread's again.
 #ifndef LISSOM_WORKLOADS_MCS_TP_H
 #define LISSOM_WORKLOADS_MCS_TP_H
 
@@ -18,25 +18,26 @@
 
 enum { MCS_TP_WAITING, MCS_TP_AVAILABLE, MCS_TP_FAILED };
 
-// Nanoseconds without the time being published after which a waiter is taken to be preempted, and
-// after which the holder is; and how many waiters are passed over at most.
+// MCS_TP_STALE: nanoseconds after which a waiter that has not published the time counts as
+// preempted. MCS_TP_SECTION: nanoseconds after which the holder does. MCS_TP_SCAN: maximum number
+// of waiters passed over.
 enum { MCS_TP_STALE = 20000, MCS_TP_SECTION = 50000, MCS_TP_SCAN = 1000 };
 
 struct mcs_tp_node {
     alignas(128) _Atomic(struct mcs_tp_node *) next;
     atomic_int status;
     _Atomic int64_t time;
-    struct mcs_tp_node *free; // of a thread's list
+    struct mcs_tp_node *free; // next in a thread's free list
 };
 
 static __thread struct mcs_tp_node *mcs_tp_free;
 
-// A thread may hold several locks, with a node in each. Nodes are never given back to the system:
-// somebody may yet look at one.
+// Take a node off the thread's free list. A thread may hold several locks, with a node in each.
+// Nodes are never unmapped: another thread may still read one.
 static struct mcs_tp_node *mcs_tp_node(void) {
     enum { EACH = 16 };
     if (!mcs_tp_free) {
-        // Not by malloc, which may itself want a mutex.
+        // Not malloc, which may lock a mutex.
         struct mcs_tp_node *nodes = mmap(NULL, EACH * sizeof *nodes, PROT_READ | PROT_WRITE,
                                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (nodes == MAP_FAILED)
@@ -56,7 +57,8 @@ static void mcs_tp_give_back(struct mcs_tp_node *node) {
     mcs_tp_free = node;
 }
 
-// Since when the lock has been held: `sleepers` and `word` are not needed otherwise.
+// Store the time at which the lock was taken, in units of 1,024 ns. MCS-TP does not need `word`
+// otherwise.
 static void mcs_tp_begin(struct preload_lock *l, struct mcs_tp_node *me) {
     l->owner = me;
     atomic_store_explicit(&l->word, (uint32_t)(preload_now() >> 10), memory_order_relaxed);
@@ -120,7 +122,8 @@ static void mcs_tp_unlock(struct preload_lock *l) {
                     atomic_store_explicit(&node->status, MCS_TP_FAILED, memory_order_release);
                 break;
             }
-            // Somebody is between the exchange and the store to `next`, perhaps without a CPU.
+            // Another thread is between its exchange and its store to `next`, perhaps without a
+            // CPU.
             for (int spins = 0; !(next = atomic_load_explicit(&node->next, memory_order_acquire));
                  spins++) {
                 if (spins > 1000)

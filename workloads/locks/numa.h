@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// The NUMA node that a thread is on, or is taken to be on.
+// The NUMA node of a thread: the real one, or the one to assume.
 #ifndef LISSOM_WORKLOADS_NUMA_H
 #define LISSOM_WORKLOADS_NUMA_H
 

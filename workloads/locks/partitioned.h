@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 // The partitioned ticket lock: D. Dice, "Brief Announcement: A Partitioned Ticket Lock", SPAA 2011.
-// A ticket lock whose `now serving` is spread over several cache lines; ticket t is announced in
-// line t mod PARTITIONS, so that a hand-over disturbs only a part of the waiters.
+// A ticket lock whose `now serving` is spread over several cache lines. Ticket t is announced in
+// line t mod PARTITIONS, so a hand-over disturbs only a part of the waiters.
 //
-// Orders: as in a ticket lock, see ticket.h.
+// Memory ordering: as in ticket.h.
 #ifndef LISSOM_WORKLOADS_PARTITIONED_H
 #define LISSOM_WORKLOADS_PARTITIONED_H
 
@@ -11,10 +11,10 @@ enum { PARTITIONS = 8 };
 
 struct partitioned_lock {
     alignas(LINE) atomic_ulong next;
-    alignas(LINE) unsigned long held; // the holder's ticket: the lock's own, and thus plain
+    alignas(LINE) unsigned long held; // the holder's ticket, protected by the lock
     struct {
         alignas(LINE) atomic_ulong serving;
-    } part[PARTITIONS]; // all 0: ticket 0 is served, and tickets 1 to 7 are not
+    } part[PARTITIONS]; // all 0: serves ticket 0, and none of 1 to 7
 };
 
 static void partitioned_init(void *lock, long threads) {

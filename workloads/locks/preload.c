@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-// Other locks in the place of glibc's mutexes, in programs that know nothing of it, as LiTL does it
-// (H. Guiroux, R. Lachaize, V. Quema, "Multicore Locks: The Case Is Not Closed Yet", USENIX ATC
-// 2016):
+// Other locks in place of glibc's mutexes, in unmodified programs, as LiTL does it (H. Guiroux, R.
+// Lachaize, V. Quema, "Multicore Locks: The Case Is Not Closed Yet", USENIX ATC 2016):
 //
 //     LOCK=mutexee|mcs-tp|shfllock|adaptive LD_PRELOAD=./preload.so PROGRAM
 //
-// Normal mutexes only (and those that are adaptive): recursive, error-checking, robust,
+// Only normal and adaptive mutexes are replaced. Recursive, error-checking, robust,
 // priority-inheriting and process-shared ones stay glibc's. `adaptive` is glibc's own
-// PTHREAD_MUTEX_ADAPTIVE_NP for all normal ones. Condition variables are ours in any case but that
-// one, because glibc's know glibc's mutexes only: a counter that waiters sleep on.
+// PTHREAD_MUTEX_ADAPTIVE_NP for all normal ones. Condition variables are replaced too, except with
+// `adaptive`, because glibc's know only glibc's mutexes. They are a counter that waiters sleep on.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -43,11 +42,12 @@ static struct {
     int (*cond_timedwait)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
     int (*cond_clockwait)(pthread_cond_t *, pthread_mutex_t *, clockid_t, const struct timespec *);
 } glibc;
-static const struct kind *chosen; // NULL: glibc's
+static const struct kind *chosen; // NULL: glibc's mutexes
 static int adaptive;
 static int is_ready;
 
-// Others' constructors may lock before ours has run; there is one thread then.
+// Find glibc's functions and read LOCK, once. Constructors of other libraries may lock a mutex
+// before begin() has run; the process has one thread then.
 static void get_ready(void) {
     if (is_ready)
         return;
@@ -81,13 +81,12 @@ static void get_ready(void) {
 
 __attribute__((constructor)) static void begin(void) { get_ready(); }
 
-// The lock, if it is ours to say how.
+// Return the mutex as a lock of the chosen kind; NULL if it stays glibc's.
 static struct preload_lock *ours(pthread_mutex_t *mutex) {
     get_ready();
     int kind = mutex->__data.__kind;
     if (adaptive && kind == PTHREAD_MUTEX_TIMED_NP)
-        // Nothing but how long it spins depends on it, so another thread may see it sooner or
-        // later.
+        // Other threads may see this late: only the time that they spin depends on it.
         __atomic_store_n(&mutex->__data.__kind, PTHREAD_MUTEX_ADAPTIVE_NP, __ATOMIC_RELAXED);
     if (!chosen || (kind != PTHREAD_MUTEX_TIMED_NP && kind != PTHREAD_MUTEX_ADAPTIVE_NP))
         return NULL;
@@ -117,8 +116,7 @@ int pthread_mutex_unlock(pthread_mutex_t *mutex) {
     return 0;
 }
 
-// Of the locks of the papers none has a bound in time: it is tried again and again, less and less
-// often.
+// The papers' locks have no timeout: this retries, less and less often.
 int pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock, const struct timespec *until) {
     struct preload_lock *lock = ours(mutex);
     if (!lock)
@@ -141,11 +139,11 @@ int pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *until
 
 // --- condition variables -------------------------------------------------------------------------
 
-// A waiter reads `turn` while it has the mutex, and sleeps while that has not changed. Who signals
-// changes it and wakes the one that has slept longest. One that has read it and does not sleep yet
-// will not sleep; one that comes later reads the new one and is behind the others in the kernel's
-// queue. `waiters` is counted under the mutex, so that who has changed what they wait for under the
-// mutex sees them.
+// A waiter reads `turn` while it holds the mutex, and sleeps while `turn` has not changed. A signal
+// changes it and wakes the thread that has slept longest. A thread that has read the old value and
+// does not sleep yet will not sleep. A later one reads the new value and queues behind the others
+// in the kernel. `waiters` is incremented under the mutex, so a thread that has changed the
+// condition under the mutex sees it.
 struct cond {
     _Atomic uint32_t turn, waiters;
     uint32_t monotonic, shared;
@@ -173,7 +171,7 @@ int pthread_cond_destroy(pthread_cond_t *cond) {
     get_ready();
     if (!chosen)
         return glibc.cond_destroy(cond);
-    // Those that were woken may still be about to say so.
+    // Woken threads may not have decremented it yet.
     while (atomic_load(&((struct cond *)cond)->waiters) != 0)
         sched_yield();
     return 0;
@@ -214,14 +212,15 @@ struct cancelled {
     pthread_mutex_t *mutex;
 };
 
-// A thread that is cancelled while it waits has the mutex when its handlers run.
+// Cleanup handler of a cancelled wait: a cancelled thread holds the mutex when its handlers run.
 static void when_cancelled(void *argument) {
     struct cancelled *c = argument;
     atomic_fetch_sub(&c->cond->waiters, 1);
     pthread_mutex_lock(c->mutex);
 }
 
-// `until`: NULL for ever.
+// Wait. until: absolute time, NULL: for ever. monotonic: it is by CLOCK_MONOTONIC. Returns 0,
+// EINVAL or ETIMEDOUT.
 static int cond_wait(struct cond *c, pthread_mutex_t *mutex, int monotonic,
                      const struct timespec *until) {
     if (until && (until->tv_nsec < 0 || until->tv_nsec >= 1000000000))

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-// What the locks of preload.c share: where they are in a pthread_mutex_t, time, and sleeping.
+// Shared by the locks of preload.c: their layout in a pthread_mutex_t, time, and sleeping.
 #ifndef LISSOM_WORKLOADS_PRELOAD_H
 #define LISSOM_WORKLOADS_PRELOAD_H
 
@@ -16,16 +16,16 @@
 #include <time.h>
 #include <unistd.h>
 
-// In the place of glibc's own fields, but for `kind`, which says what type of mutex the program
-// wants. All zeros is free, so PTHREAD_MUTEX_INITIALIZER is as good as pthread_mutex_init.
+// A lock in place of glibc's fields, except `kind`, the type of mutex that the program asked for.
+// All zeros is free, so PTHREAD_MUTEX_INITIALIZER is as good as pthread_mutex_init.
 struct preload_lock {
     _Atomic uint32_t word;
     _Atomic uint32_t sleepers;
-    uint16_t taken, slept; // under the lock: see mutexee.h
+    uint16_t taken, slept; // protected by the lock: see mutexee.h
     uint32_t mode;
     int kind;
     _Atomic(void *) tail;
-    void *owner; // under the lock: the node of who has it
+    void *owner; // protected by the lock: the holder's node
 };
 _Static_assert(sizeof(struct preload_lock) <= sizeof(pthread_mutex_t), "it has to fit");
 _Static_assert(offsetof(struct preload_lock, kind) == offsetof(pthread_mutex_t, __data.__kind),
@@ -43,7 +43,7 @@ static inline int64_t preload_now(void) {
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-// Returns at once if the word has another value. It may return without a reason.
+// Sleep while the word has this value. Spurious returns are possible.
 static inline void preload_sleep(_Atomic uint32_t *word, uint32_t value) {
     syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
 }

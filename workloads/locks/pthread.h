@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-// The C library's pthread_spinlock_t (POSIX.1-2001), waiting in the library's own loop. Whether
-// that one pauses is the library's choice (glibc on x86 does), so the instance without `pause`
-// waits here, by trying: a wait loop whose every turn is an atomic read-modify-write, such as naive
-// test-and-set locks have.
+// The C library's pthread_spinlock_t (POSIX.1-2001), with the library's own wait loop. The library
+// chooses whether that pauses (glibc on x86 does). So the instance without `pause` waits here, by
+// trying: each iteration is an atomic read-modify-write, as in naive test-and-set locks.
 //
-// Orders: the library's.
+// Memory ordering: the library's.
 #ifndef LISSOM_WORKLOADS_PTHREAD_H
 #define LISSOM_WORKLOADS_PTHREAD_H
 

@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: MIT */
 // A queued spinlock in one word, after the design of Linux's qspinlock (W. Long, P. Zijlstra, 2013
-// to 2015): locked and pending bits, and the last of an MCS queue. The first waiter spins on the
-// word itself behind the pending bit, later ones on nodes of their own, and the head of the queue
-// again on the word. Linux has nodes per CPU; here each thread has one in the lock.
+// to 2015): a locked bit, a pending bit, and the last of an MCS queue. The first waiter sets the
+// pending bit and spins on the word. Later waiters spin on nodes of their own, and the head of the
+// queue on the word. Linux has nodes per CPU; here each thread has one in the lock.
 //
-// Orders: whoever sets `locked` has acquired the word after the releasing fetch_and of the one
-// before, either by the read-modify-write itself or by the load that saw `locked` go; the
-// read-modify-writes between (pending, tail) continue its release sequence. Putting ourselves at
-// the tail releases our node's initial values and acquires the predecessor's. A node's `go` is
-// released because the head's view of the lock goes with it.
+// Memory ordering: a thread that sets QUEUED_LOCKED has acquired the word after the last releasing
+// fetch_and: by its read-modify-write, or by the load that saw the bit clear. The
+// read-modify-writes in between (pending, tail) continue the release sequence. Storing the tail
+// releases the node's initial values and acquires the predecessor's. `go` is released because it
+// passes on the head's view of the lock.
 #ifndef LISSOM_WORKLOADS_QUEUED_H
 #define LISSOM_WORKLOADS_QUEUED_H
 
 #define QUEUED_LOCKED UINT64_C(1)
 #define QUEUED_PENDING (UINT64_C(1) << 8)
-// above it: 1 + the index of the last thread in the queue, 0 if there is none
+// the bits from this one on: 1 + index of the last thread in the queue, 0: none
 #define QUEUED_TAIL_SHIFT 32
 #define QUEUED_TAIL (~UINT64_C(0) << QUEUED_TAIL_SHIFT)
 
@@ -52,15 +52,16 @@ static void IN(queued_enqueue)(struct queued_lock *l, long index) {
             SPIN_PAUSE();
     }
 
-    // We are the head. As long as there is a tail, nobody else can set `locked`.
+    // `me` is the head. While there is a tail, no other thread can set QUEUED_LOCKED.
     while ((word = atomic_load_explicit(&l->word, memory_order_acquire)) &
            (QUEUED_LOCKED | QUEUED_PENDING))
         SPIN_PAUSE();
     if ((word & QUEUED_TAIL) == tail &&
         atomic_compare_exchange_strong_explicit(&l->word, &word, QUEUED_LOCKED,
                                                 memory_order_acquire, memory_order_relaxed))
-        return; // and the queue is empty
-    // Somebody is behind us, or has set `pending` for a moment, has seen the tail, and will be.
+        return; // the queue is empty now
+    // Another thread is behind `me`, or has set QUEUED_PENDING for a moment, saw the tail and will
+    // be.
     atomic_fetch_or_explicit(&l->word, QUEUED_LOCKED, memory_order_acquire);
     while (!(next = atomic_load_explicit(&me->next, memory_order_acquire)))
         SPIN_PAUSE();
@@ -74,7 +75,7 @@ static void IN(queued_acquire)(void *lock, struct lock_node *self) {
                                                 memory_order_acquire, memory_order_relaxed))
         return;
     if (!(word & ~QUEUED_LOCKED)) {
-        // Nobody waits yet: we may be the one who does so behind `pending`.
+        // No thread waits yet: try to be the one with the pending bit.
         word = atomic_fetch_or_explicit(&l->word, QUEUED_PENDING, memory_order_acquire);
         if (!(word & ~QUEUED_LOCKED)) {
             while (atomic_load_explicit(&l->word, memory_order_acquire) & QUEUED_LOCKED)
@@ -83,7 +84,7 @@ static void IN(queued_acquire)(void *lock, struct lock_node *self) {
                                       memory_order_acquire);
             return;
         }
-        if (!(word & QUEUED_PENDING)) // it is ours, and there is a queue already
+        if (!(word & QUEUED_PENDING)) // set here, but there is a queue already
             atomic_fetch_and_explicit(&l->word, ~QUEUED_PENDING, memory_order_relaxed);
     }
     IN(queued_enqueue)(l, self->index);

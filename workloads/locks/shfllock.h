@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 // SHFLLOCK, the blocking mutex: S. Kashyap, I. Calciu, X. Cheng, C. Min, T. Kim, "Scalable and
-// Practical Locking with
-// Shuffling", SOSP 2019, sections 4.1 and 4.2. A word that says whether the lock is taken, and a
-// queue of those that wait, of whom only the head looks at the word. Who leaves stores the word and
-// is done. A waiter that has nothing else to do (the shuffler) moves waiters of its own NUMA node
-// to the front, and wakes the one behind it, off the critical path; the others sleep after a short
-// spin. New threads may take a free word past the queue (stealing) unless the head, having waited
-// for long, forbids it.
+// Practical Locking with Shuffling", SOSP 2019, sections 4.1 and 4.2. A word says whether the lock
+// is taken. Of the queue of waiters only the head reads it; a release only stores the word. One
+// waiter, the shuffler, moves waiters of its own NUMA node to the front and wakes the one behind
+// it, off the critical path. The others sleep after a short spin. New threads may take a free word
+// before the queue (stealing), unless the head has waited for long and forbids it.
 //
-// Simplified: at most the next waiter is woken by the shuffler, where the paper's wakes all that it
-// moves (with more threads than CPUs, that is a storm), and a head gives its CPU away where the
-// kernel's would be preempted.
+// Simplified: the shuffler wakes at most the next waiter. The paper's wakes all that it moves,
+// which is a storm with more threads than CPUs. A head yields where the kernel's would be
+// preempted.
 //
-// The queue: only the shuffler changes a `next` that is set, of nodes from its own on, and nobody
-// else looks at these: a waiter reads its `next` when it has become the head and has taken the
-// lock, and by then all nodes in front of it have left, any shuffler among them. The role is one
-// flag, `shuffler`, in one node at most. A node without a `next` may be about to get one: it is not
-// moved.
+// The queue: only the shuffler changes a `next` that is set, from its own node on. A waiter reads
+// its `next` only after it has become the head and taken the lock. By then all nodes before it have
+// left, including the shuffler. The role is the flag `shuffler`, set in one node at most. A node
+// without a `next` may be about to get one, so it is not moved.
 //
-// Orders: the word acquires and releases the critical section. `status` is released with the node's
-// place in the queue, and the flags that the former shuffler has left in it.
+// Memory ordering: the word acquires and releases the critical section. `status` releases the
+// node's place in the queue, and the flags that the last shuffler has stored there.
 #ifndef LISSOM_WORKLOADS_SHFLLOCK_H
 #define LISSOM_WORKLOADS_SHFLLOCK_H
 
@@ -29,7 +26,7 @@ enum { SHFL_FREE = 0, SHFL_TAKEN = 1, SHFL_NO_STEALING = 256 };
 enum { SHFL_WAITING, SHFL_PARKED, SHFL_HEAD };
 enum { SHFL_SPINS = 1000, SHFL_HEAD_SPINS = 2000, SHFL_BATCH = 1024 };
 
-// On its thread's stack, since it leaves the queue before the critical section.
+// A node is on its thread's stack, since it leaves the queue before the critical section.
 struct shfl_node {
     alignas(128) _Atomic(struct shfl_node *) next;
     _Atomic uint32_t status;
@@ -43,14 +40,15 @@ static unsigned shfl_numa(void) {
     return node;
 }
 
-// Pre: `status` says that it is not the head.
+// Wake the node's thread if it sleeps. Pre: `node` is not the head.
 static void shfl_wake(struct shfl_node *node) {
     uint32_t parked = SHFL_PARKED;
     if (atomic_compare_exchange_strong(&node->status, &parked, SHFL_WAITING))
         preload_wake(&node->status);
 }
 
-// The role goes on to the last one that was moved, or stays.
+// Wake the next waiter, and move waiters of me's NUMA node up behind it. Pass the role to the last
+// waiter moved, or keep it. Pre: me is the shuffler.
 static void shfl_shuffle(struct preload_lock *l, struct shfl_node *me, int is_head) {
     int batch = me->batch ? me->batch : 1;
     me->batch = batch;
@@ -79,7 +77,7 @@ static void shfl_shuffle(struct preload_lock *l, struct shfl_node *me, int is_he
             }
             last = node;
         }
-        // The one has better things to do, and so has the other.
+        // The lock is free, or `me` has become the head.
         if (is_head ? atomic_load_explicit(&l->word, memory_order_relaxed) % SHFL_NO_STEALING ==
                           SHFL_FREE
                     : atomic_load_explicit(&me->status, memory_order_relaxed) == SHFL_HEAD)
@@ -98,7 +96,7 @@ static int shfl_trylock(struct preload_lock *l) {
                                                    memory_order_acquire, memory_order_relaxed);
 }
 
-// Until it is the head of the queue.
+// Wait until `me` is the head of the queue.
 static void shfl_wait(struct preload_lock *l, struct shfl_node *me) {
     for (int spins = 0;;) {
         uint32_t status = atomic_load_explicit(&me->status, memory_order_acquire);
@@ -111,8 +109,8 @@ static void shfl_wait(struct preload_lock *l, struct shfl_node *me) {
             continue;
         }
         spins = 0;
-        // Who makes us the head, or wakes us, changes the status first, so that we do not sleep
-        // then.
+        // A thread that wakes `me`, or makes it the head, changes the status first: then this does
+        // not sleep.
         if (status == SHFL_WAITING &&
             !atomic_compare_exchange_strong(&me->status, &status, SHFL_PARKED) &&
             status == SHFL_HEAD)
@@ -131,15 +129,15 @@ static void shfl_lock(struct preload_lock *l) {
         atomic_store_explicit(&before->next, &me, memory_order_release);
         shfl_wait(l, &me);
     }
-    // The head. The role is ours if it is nobody's: it has ended with who had it when he took the
-    // lock. Those that a shuffler has moved stand between it and the one that it gave the role to,
-    // and none of them has batch 0.
+    // `me` is the head. It takes the role if no thread has it: then the last shuffler had it when
+    // it took the lock. Waiters that a shuffler has moved are between it and the new shuffler; none
+    // has batch 0.
     if (me.batch == 0)
         me.shuffler = 1;
     for (int spins = 0;;) {
         uint32_t word = atomic_load_explicit(&l->word, memory_order_relaxed);
         if (word % SHFL_NO_STEALING == SHFL_FREE) {
-            // It allows stealing again.
+            // This also allows stealing again.
             if (atomic_compare_exchange_weak_explicit(&l->word, &word, SHFL_TAKEN,
                                                       memory_order_acquire, memory_order_relaxed))
                 break;
@@ -154,7 +152,7 @@ static void shfl_lock(struct preload_lock *l) {
         }
         preload_pause();
     }
-    // Out of the queue, and the next one is its head.
+    // Leave the queue: the next waiter is its head.
     struct shfl_node *next = atomic_load_explicit(&me.next, memory_order_acquire);
     if (!next) {
         void *last = &me;

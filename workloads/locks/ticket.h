@@ -2,8 +2,8 @@
 // The ticket lock: D. P. Reed, R. K. Kanodia, "Synchronization with Eventcounts and Sequencers",
 // CACM 22(2), 1979; as a spinlock in Mellor-Crummey and Scott, 1991 (see mcs.h).
 //
-// Orders: drawing a ticket orders nothing; `serving` is released by the one who leaves and acquired
-// by the next, which joins their critical sections. The holder alone stores to `serving` and may
+// Memory ordering: drawing a ticket orders nothing. A release stores `serving`, and the next holder
+// acquires it, which orders their critical sections. Only the holder stores `serving`, so it may
 // load it relaxed.
 #ifndef LISSOM_WORKLOADS_TICKET_H
 #define LISSOM_WORKLOADS_TICKET_H

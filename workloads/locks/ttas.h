@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 // Test and test-and-set: L. Rudolph, Z. Segall, "Dynamic Decentralized Cache Schemes for MIMD
-// Parallel
-// Processors", ISCA 1984. No back-off.
+// Parallel Processors", ISCA 1984. Without backoff.
 //
-// Orders: the exchange that takes the lock acquires what the store that frees it releases. The
-// loads between only decide when to try again, and are relaxed.
+// Memory ordering: the exchange that takes the lock acquires what the store that frees it releases.
+// The loads in between only decide when to retry, and are relaxed.
 #ifndef LISSOM_WORKLOADS_TTAS_H
 #define LISSOM_WORKLOADS_TTAS_H
 

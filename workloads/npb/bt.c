@@ -7,11 +7,11 @@
 //
 // Synchronization: a time step has five parallel regions: the right-hand side, three solvers and
 // the update. The first has five barriers and the others one each, at their ends: 9 barriers a
-// step. The loops are static. The threads share out the n-2 inner planes of a grid of n^3 points:
-// x-y planes, but x-z planes in the z solver. Threads beyond n-2 idle. With fewer threads, some
-// have a plane less than others and wait: n-2 is 10, 22, 62 or 100.
+// step. The loops are static. The threads divide the n-2 inner planes of a grid of n^3 points: x-y
+// planes, but x-z planes in the z solver. Threads beyond n-2 idle. With fewer threads, some have a
+// plane less than others and wait: n-2 is 10, 22, 62 or 100.
 //
-// Differences: the solver keeps one block for each point of a line, and not three. The rows of the
+// Differences: the solver keeps one block for each point of a line, not three. The rows of the
 // boundary, whose solution is 0, are left out.
 #include <omp.h>
 
@@ -21,7 +21,7 @@
 // The equations of a point after elimination: x[n] + block x[n+1] = right, the last column.
 typedef double row[5][6];
 
-// Pre: the right-hand side is 0 on the boundary.
+// Solve the system of a line. Pre: the right-hand side is 0 on the boundary.
 INLINE void solve_line(struct grid *g, int d, long start) {
     const long stride = g->stride[d];
     row line[MAX_EDGE];

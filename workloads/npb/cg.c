@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 // CG: estimate the smallest eigenvalue of a sparse symmetric matrix by the inverse power method,
-// and solve each of its systems with 25 steps of conjugate gradients. The specification: NAS report
-// RNR-94-007 (Bailey, Barszcz et al., 1994); the OpenMP structure: NAS-99-011 (Jin, Frumkin, Yan,
-// 1999) and NPB 3.
+// and solve each of its systems with 25 steps of conjugate gradients. Specification: NAS report
+// RNR-94-007 (Bailey, Barszcz et al., 1994). OpenMP structure: NAS-99-011 (Jin, Frumkin, Yan, 1999)
+// and NPB 3.
 //
 // Synchronization: an iteration has 3 parallel regions, one for the whole solver and one for each
 // of two loops. A step of the solver has 5 barriers: 4 at the ends of loops, and 1 after the master
 // thread resets the sums. All loops are static and all rows have about the same length: threads
-// wait for skew and preemption, not for imbalance. The region of the solver ends with a join.
+// wait because of skew and preemption, not imbalance. The region of the solver ends with a join.
 //
 // Difference from NPB: one thread draws the random vectors of the matrix, and the team assembles
-// the rows; in NPB every thread draws all the vectors. The time of neither counts.
+// the rows; in NPB each thread draws all vectors. Neither is timed.
 #include <math.h>
 #include <omp.h>
 
@@ -20,10 +20,10 @@
 enum {
     STEPS = 25,
     BARRIERS_A_STEP = 5,
-    // Before the steps, the steps, after them; the join counts too.
+    // Before the steps, in the steps, and after them with the join.
     SOLVER_BARRIERS = 2 + STEPS * BARRIERS_A_STEP + 2,
-    REGIONS = 3,                    // an iteration
-    BARRIERS = SOLVER_BARRIERS + 2, // an iteration
+    REGIONS = 3,                    // per iteration
+    BARRIERS = SOLVER_BARRIERS + 2, // per iteration
 };
 static const double condition = 0.1; // smallest scale of an outer product
 
@@ -43,12 +43,12 @@ static const struct problem problems[] = {
 
 struct matrix {
     long rows;
-    long *first; // of each row, and the end of the last
+    long *first; // first element of each row, and the end of the last
     int *column;
     double *value;
 };
 
-// One sparse random vector for each row of the matrix. Vector i has its elements from i * stride.
+// One sparse random vector for each row of the matrix. Vector i starts at element i * stride.
 struct vectors {
     long stride;
     int *length;
@@ -56,21 +56,20 @@ struct vectors {
     double *value;
 };
 
-// The elements at the same place of all vectors: the element's vector and its value times the
-// scale of that vector's outer product.
+// An element: its vector, and its value times the scale of that vector's outer product.
 struct element {
     int vector;
     double scaled;
 };
 struct places {
-    long *first; // element of each place, and the end of the last
+    long *first; // first element of each place, and the end of the last
     struct element *elements;
 };
 
 struct scratch {
     char *seen;   // by column; all 0 between rows
     double *sum;  // by column
-    int *columns; // seen in this row
+    int *columns; // columns seen in this row
 };
 
 static long find(const int *places, long length, long place) {
@@ -80,8 +79,8 @@ static long find(const int *places, long length, long place) {
     return i;
 }
 
-// Draw a vector: a value and a place in turn, without the places that are taken or past the end.
-// The element at `center` is 0.5 in any case. Returns the number of elements.
+// Draw a vector: values and places in turn, without places that are taken or past the end. The
+// element at `center` is 0.5 in any case. Returns the number of elements.
 static int draw_vector(const struct problem *problem, double *seed, long center, int *places,
                        double *values) {
     long range = 1, length = 0;
@@ -130,7 +129,7 @@ static struct places order_by_place(const struct vectors *v, long rows) {
     return p;
 }
 
-// Sum up a row of all outer products in w->sum. Returns the number of w->columns, in no order.
+// Sum up a row of all outer products in w->sum. Returns the number of w->columns, unordered.
 static long assemble_row(const struct vectors *v, const struct places *p, long row,
                          struct scratch *w) {
     long count = 0;
@@ -167,7 +166,7 @@ static void store_row(struct matrix *m, long row, double diagonal, struct scratc
     }
 }
 
-// Make the sum of the scaled outer products, plus (condition - shift) on the diagonal.
+// Return the sum of the scaled outer products, plus (condition - shift) on the diagonal.
 static struct matrix make_matrix(const struct problem *problem) {
     struct matrix m = {.rows = problem->rows};
     size_t rows = (size_t)m.rows;
@@ -210,7 +209,7 @@ struct vector_set {
     double *x, *z, *p, *q, *r;
 };
 
-// out = m * in. Call it in a parallel region; it ends with a barrier.
+// out = m * in. Pre: called in a parallel region. Ends with a barrier.
 static void multiply(const struct matrix *m, const double *in, double *out) {
 #pragma omp for
     for (long row = 0; row < m->rows; row++) {
@@ -273,8 +272,8 @@ static void start_vector(double *x, long n) {
         x[i] = 1;
 }
 
-// Run an iteration of the inverse power method. Returns the product of x and the solution z;
-// *residual is that of the solver. Afterwards x is z, normalized.
+// Run an iteration of the inverse power method. Returns the product of x and the solution z.
+// *residual: the solver's. Post: x is z, normalized.
 static double iterate(const struct matrix *m, const struct vector_set *set, double *residual) {
     double *x = set->x, *z = set->z;
     double product = 0, square = 0;
@@ -302,7 +301,7 @@ int main(int argc, char **argv) {
     do {
         double zeta = 0, residual = 0;
         start_vector(set.x, m.rows);
-        iterate(&m, &set, &residual); // fetches data and code; its time does not count
+        iterate(&m, &set, &residual); // warms up the caches; not timed
         start_vector(set.x, m.rows);
         suite_start(&s);
         for (int i = 0; i < problem->iterations; i++)

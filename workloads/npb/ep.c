@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 // EP: turn pairs of uniform random numbers into normally distributed pairs by Marsaglia's polar
-// method, sum them, and count them by size. The specification: NAS report RNR-94-007 (Bailey,
-// Barszcz et al., 1994); the OpenMP structure: NAS-99-011 (Jin, Frumkin, Yan, 1999) and NPB 3.
+// method, sum them, and count them by size. Specification: NAS report RNR-94-007 (Bailey, Barszcz
+// et al., 1994). OpenMP structure: NAS-99-011 (Jin, Frumkin, Yan, 1999) and NPB 3.
 //
-// Synchronization: 1 parallel region in all. The team shares a static loop over batches of 2^16
-// pairs; every thread jumps ahead to the random numbers of each batch. At the end, threads reduce
-// the sums, add their 10 counts atomically, and join. The loop is balanced: threads wait only for
-// the slowest, once.
+// Synchronization: 1 parallel region in all. The team divides a static loop over batches of 2^16
+// pairs; each thread jumps ahead to the random numbers of each batch. At the end, threads reduce
+// the sums, add their 10 counts atomically, and join. The loop is balanced: threads wait once, for
+// the slowest.
 //
 // Difference from NPB: the numbers of pairs inside the circle are verified too.
 #include <omp.h>
@@ -15,14 +15,14 @@
 #include "random.h"
 
 enum {
-    LOG_PAIRS = 16, // of a batch
+    LOG_PAIRS = 16, // log2 of the pairs of a batch
     PAIRS = 1 << LOG_PAIRS,
     SIZES = 10,
 };
 static const double seed_of_all = 271828183;
 
 struct problem {
-    int log_pairs; // of all batches
+    int log_pairs; // log2 of all pairs
     double sum_x, sum_y;
     long inside;
 };
@@ -36,7 +36,7 @@ static const struct problem problems[] = {
 
 struct result {
     double sum_x, sum_y;
-    long counts[SIZES]; // of the pairs whose larger number is from i to i + 1
+    long counts[SIZES]; // number of pairs whose larger absolute value is from i to i + 1
 };
 
 // Add the normally distributed pairs from one batch of uniform numbers to *result.
@@ -97,7 +97,7 @@ int main(int argc, char **argv) {
     const struct problem *problem = problems + s.class_index;
     do {
 #pragma omp parallel
-        thread_buffer(); // pages in the buffers; its time does not count
+        thread_buffer(); // faults the buffers in; not timed
         suite_start(&s);
         struct result result = solve(1L << (problem->log_pairs - LOG_PAIRS));
         suite_stop(&s);

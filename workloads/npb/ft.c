@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 // NPB FT: solve a diffusion equation in a periodic box by Fourier transforms. A 3-D transform of
-// random numbers goes to the frequency domain once; each iteration moves time on there, transforms
+// random numbers goes to the frequency domain once. Each iteration advances time there, transforms
 // back and takes a checksum of 1024 points. Specification: D. Bailey and others, "The NAS Parallel
 // Benchmarks", NASA report RNR-94-007, 1994. Parallelization: H. Jin and others, "The OpenMP
-// Implementation of NAS Parallel Benchmarks", NASA report NAS-99-011, 1999. The 1-D transforms
-// are radix-2 ones that need no bit reversal (Stockham's algorithm), for 16 lines at a time.
+// Implementation of NAS Parallel Benchmarks", NASA report NAS-99-011, 1999. The 1-D transforms are
+// radix-2 without bit reversal (Stockham's algorithm), for 16 lines at a time.
 //
-// Synchronization: each kernel is a parallel region of its own whose static loop shares out planes
-// of the box. The start takes 5 regions, an iteration 5: evolve, one transform for each axis, and
-// the checksum, which is a reduction. Class W has 32 planes along z, so at most 32 threads work in
-// most of its regions.
+// Synchronization: each kernel is a parallel region, whose static loop divides the planes of the
+// box. The start takes 5 regions, and so does an iteration: evolve, one transform for each axis,
+// and the checksum, which is a reduction. Class W has 32 planes along z, so at most 32 threads work
+// in most of its regions.
 //
-// Difference: the transforms run once before the first round to touch the memory, not before each.
+// Difference: the transforms run once before the first round to fault the memory in, and not before
+// each.
 #include <omp.h>
 
 #include "../suite.h"
@@ -25,9 +26,9 @@ struct cell {
 
 struct box {
     long n[3];    // points along x, y and z
-    long step[3]; // from a point to the next along each axis
+    long step[3]; // distance of neighbours along each axis
     struct cell *frequencies, *values;
-    double *decay;      // factor of each frequency for one step of time
+    double *decay;      // factor of each frequency per time step
     struct cell *roots; // exp(2 pi i k / MAX_EDGE), the upper half of the circle
     long regions;
 };
@@ -95,7 +96,7 @@ static void fill_values(struct box *b) {
     }
 }
 
-// Do `count` butterflies with the same root. Write sums, and differences times the root.
+// Do `count` butterflies with the same root: write the sums, and the differences times the root.
 static void butterfly(long count, const struct cell *restrict left,
                       const struct cell *restrict right, struct cell root,
                       struct cell *restrict sum, struct cell *restrict difference) {
@@ -107,8 +108,8 @@ static void butterfly(long count, const struct cell *restrict left,
     }
 }
 
-// Transform LINES lines of `n` points each. Points of the same index are adjacent. `sign`: the
-// sign of the exponent, 1 or -1. Returns where the result is: `x` or `other`.
+// Transform LINES lines of `n` points each. Points of the same index are adjacent. sign: the sign
+// of the exponent, 1 or -1. Returns the buffer that has the result: `x` or `other`.
 static struct cell *transform_lines(long n, int sign, const struct cell *roots, struct cell *x,
                                     struct cell *other) {
     long run = LINES;
@@ -129,7 +130,7 @@ static struct cell *transform_lines(long n, int sign, const struct cell *roots, 
 // Transform all lines along `axis`. `from` and `to` may be the same.
 static void transform_axis(struct box *b, int axis, int sign, const struct cell *from,
                            struct cell *to) {
-    int across = axis == 0, outer = axis == 2 ? 1 : 2; // lines of a block, and planes
+    int across = axis == 0, outer = axis == 2 ? 1 : 2; // axes of a block's lines, and of planes
     long n = b->n[axis], along = b->step[axis], aside = b->step[across];
     b->regions++;
 #pragma omp parallel for
@@ -148,7 +149,7 @@ static void transform_axis(struct box *b, int axis, int sign, const struct cell 
     }
 }
 
-// From the first values to their frequencies.
+// Compute the initial values and transform them to frequencies.
 static void start(struct box *b) {
     fill_decay(b);
     fill_values(b);
@@ -158,7 +159,7 @@ static void start(struct box *b) {
     transform_axis(b, 2, 1, b->values, b->frequencies);
 }
 
-// Move time on by one step, and copy the frequencies to `values`.
+// Advance time by one step, and copy the frequencies to `values`.
 static void evolve(struct box *b) {
     b->regions++;
 #pragma omp parallel for
@@ -186,7 +187,8 @@ static struct cell checksum(struct box *b) {
     return (struct cell){re / points, im / points};
 }
 
-// Zeroed by the kernel: a page belongs to the node of the thread that first writes it.
+// Allocate memory zeroed by the kernel: a page is on the NUMA node of the thread that first writes
+// it.
 static void *box_memory(long cells, size_t size) {
     void *p = calloc((size_t)cells, size);
     if (!p)
@@ -207,7 +209,7 @@ int main(int argc, char **argv) {
     struct suite s = suite_parse("npb/ft", names, argc, argv);
     const struct class *class = &classes[s.class_index];
     const long *n = class->n;
-    long pitch = n[0] + 1; // lines that are apart by a power of two compete for cache sets
+    long pitch = n[0] + 1; // lines at distances of a power of two compete for cache sets
     long cells = pitch * n[1] * n[2];
     struct box b = {.n = {n[0], n[1], n[2]},
                     .step = {1, pitch, pitch * n[1]},

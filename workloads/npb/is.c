@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-// IS: rank integer keys by counting, ten times, with two keys changed before each. The
-// specification: NAS report RNR-94-007 (Bailey, Barszcz et al., 1994); the OpenMP structure: NPB 3,
-// after NAS-99-011 (Jin, Frumkin, Yan, 1999), in its variant without buckets.
+// IS: rank integer keys by counting, ten times, with two keys changed before each. Specification:
+// NAS report RNR-94-007 (Bailey, Barszcz et al., 1994). OpenMP structure: NPB 3, after NAS-99-011
+// (Jin, Frumkin, Yan, 1999), in its variant without buckets.
 //
-// Synchronization: an iteration has 1 parallel region with 1 barrier and the join. Every thread
+// Synchronization: an iteration has 1 parallel region with 1 barrier and the join. Each thread
 // counts its share of the keys in an array of its own and sums it up over all key values: this work
 // does not shrink with more threads. After the barrier, the team adds the arrays of all threads,
-// each thread a range of key values. Loops are static and balanced. The main thread alone changes
-// the keys and checks ranks, between the regions.
+// each thread a range of key values. Loops are static and balanced. Between the regions, the main
+// thread alone changes keys and checks ranks.
 //
-// Difference from NPB: a thread allocates its array in the first round, whose time does not count.
+// Difference from NPB: a thread allocates its array in an iteration that is not timed.
 #include <omp.h>
 
 #include "../suite.h"
@@ -18,11 +18,11 @@
 enum {
     ITERATIONS = 10,
     TESTS = 5,
-    BARRIERS = 2, // an iteration; one is the join
+    BARRIERS = 2, // per iteration; one is the join
     MOST_THREADS = 16384,
 };
 
-// At iteration i, the key from `place` has rank `rank + i + offset` if `rises`, else
+// At iteration i, the key that was at `place` has rank `rank + i + offset` if `rises`, otherwise
 // `rank - i - offset`.
 struct test {
     long place, rank;
@@ -72,7 +72,7 @@ struct sort {
     int *counts[MOST_THREADS]; // by thread, then by key value
 };
 
-// Make the keys: each is the mean of four random numbers. Threads jump ahead to their shares.
+// Make the keys, each the mean of four random numbers. Threads jump ahead to their shares.
 static void make_keys(struct sort *sort) {
     double quarter = (double)sort->values / 4;
 #pragma omp parallel
@@ -88,7 +88,7 @@ static void make_keys(struct sort *sort) {
     }
 }
 
-// Count the keys up to every value: afterwards counts[0][v] is the number of keys from 0 to v.
+// Count the keys up to each value. Post: counts[0][v] is the number of keys from 0 to v.
 static void rank_keys(struct sort *sort) {
     long keys = sort->keys, values = sort->values;
 #pragma omp parallel
@@ -109,7 +109,7 @@ static void rank_keys(struct sort *sort) {
             mine[v] += mine[v - 1];
 #pragma omp barrier
         for (int other = 1; other < team; other++) {
-            // Static shares of equal loops are equal: every value stays with one thread.
+            // Equal loops have equal static shares: each value stays with one thread.
 #pragma omp for schedule(static) nowait
             for (long v = 0; v < values; v++)
                 sort->counts[0][v] += sort->counts[other][v];
@@ -132,7 +132,7 @@ static void iterate(struct suite *s, struct sort *sort, const struct test *tests
     }
 }
 
-// Sort the keys by their ranks, and verify the order. Consumes the ranks. Every thread moves the
+// Sort the keys by their ranks, and verify the order. Overwrites the ranks. Each thread moves the
 // keys of a range of values, so it reads all keys.
 static void sort_keys(struct suite *s, struct sort *sort) {
     int *sorted = suite_memory(sizeof *sorted * (size_t)sort->keys), *ranks = sort->counts[0];
@@ -165,7 +165,7 @@ int main(int argc, char **argv) {
     sort.key = suite_memory(sizeof *sort.key * (size_t)sort.keys);
     do {
         make_keys(&sort);
-        iterate(&s, &sort, problem->tests, 1); // fetches data and code; its time does not count
+        iterate(&s, &sort, problem->tests, 1); // warms up the caches; not timed
         suite_start(&s);
         for (int i = 1; i <= ITERATIONS; i++)
             iterate(&s, &sort, problem->tests, i);

@@ -8,15 +8,15 @@
 // Synchronization: a time step has two parallel regions. In the first, both triangular sweeps are
 // pipelines. Each thread owns a block of rows (y) and goes through the planes (z) in order. Before
 // each plane, it spins until its left neighbour has set its flag, and clears that flag. After the
-// plane, it spins until its own flag is clear, and sets it. Hence no thread is more than two planes
+// plane, it spins until its own flag is clear, and sets it. So no thread is more than two planes
 // ahead of the next. Neither loop pauses or yields. With T threads, a sweep of a grid of n^3 points
 // passes (n-2)(T-1) flags (`waits`). Threads beyond n-2 have no rows and wait at the barrier. The
 // first region has four barriers: before, between and after the sweeps, and at its end. The second
-// region computes the right-hand side and has three. After the last step comes one reduction.
+// region computes the right-hand side and has three. One reduction follows the last step.
 //
 // Differences: the flags are C11 atomics, each in cache lines of its own. Two results that change
 // nothing are left out: the norm of the last correction, and the check for early convergence, which
-// no class reaches. One thread computes the surface integral, outside of the timed section.
+// no class reaches. One thread computes the surface integral, outside the timed section.
 #include <omp.h>
 #include <stdatomic.h>
 
@@ -35,7 +35,7 @@ struct flag {
 
 struct ssor {
     struct grid grid;
-    struct blocks *blocks; // of a plane
+    struct blocks *blocks; // of one plane
     struct flag *flags;    // one for each row at most
     long waits;
 };
@@ -75,7 +75,7 @@ static void right_hand_side(struct grid *g) {
 
 // --- pipeline ------------------------------------------------------------------------------------
 
-// `last`: the last thread that owns rows.
+// Wait for the left neighbour's flag and clear it. last: the last thread that owns rows.
 static void take_from_left(struct flag *flags, int thread, int last) {
     if (thread == 0 || thread > last)
         return;
@@ -84,6 +84,7 @@ static void take_from_left(struct flag *flags, int thread, int last) {
     atomic_store_explicit(&flags[thread - 1].full, 0, memory_order_release);
 }
 
+// Wait until the thread's own flag is clear and set it.
 static void pass_to_right(struct flag *flags, int thread, int last) {
     if (thread >= last)
         return;
@@ -96,7 +97,8 @@ static struct blocks *row_blocks(const struct ssor *s, int j) {
     return s->blocks + (long)j * s->grid.edge;
 }
 
-// `side`: -1 in the lower sweep, whose neighbours come before the point, and 1 in the upper one.
+// Form the blocks of a row. side: -1 in the lower sweep, whose neighbours come before the point; 1
+// in the upper sweep.
 INLINE void form_row(struct ssor *s, int side, int j, int k) {
     const struct grid *g = &s->grid;
     const double twice = 2 * g->step * g->second;
@@ -136,7 +138,7 @@ INLINE void solve_row(struct ssor *s, int side, int j, int k) {
     }
 }
 
-// The static schedule gives each thread the same rows in every plane, in the order of the sweep.
+// Sweep all planes. The static schedule gives each thread the same rows in each, in order.
 INLINE void sweep(struct ssor *s, int side, int thread, int last) {
     const int edge = s->grid.edge;
     for (int plane = 1; plane < edge - 1; plane++) {
@@ -157,7 +159,7 @@ static void upper_sweep(struct ssor *s, int thread, int last) { sweep(s, 1, thre
 
 // --- solver --------------------------------------------------------------------------------------
 
-// Pre and post: grid.rhs and grid.flow belong to grid.u.
+// Run a time step. Pre and post: grid.rhs and grid.flow belong to grid.u.
 static void time_step(struct ssor *s) {
     struct grid *g = &s->grid;
     const int rows = g->edge - 2;
@@ -259,7 +261,7 @@ int main(int argc, char **argv) {
     lu.flags = suite_memory(sizeof *lu.flags * (size_t)edge);
     g->step = problem[s.class_index].step;
     set_forcing(g, right_hand_side);
-    // One step touches all memory.
+    // One step faults all memory in.
     initialize(g, 0);
     right_hand_side(g);
     time_step(&lu);

@@ -4,15 +4,15 @@
 // others, "The NAS Parallel Benchmarks", NASA report RNR-94-007, 1994. Parallelization: H. Jin and
 // others, "The OpenMP Implementation of NAS Parallel Benchmarks", NASA report NAS-99-011, 1999.
 //
-// Synchronization: each kernel is a parallel region of its own whose static loop shares out the
-// planes of one grid. Filling the ghost planes (`exchange`) has a second loop, after a barrier.
-// A V-cycle and its residual on a grid of 2^k points an edge run 8k-4 regions: 36 in class S, 60 in
-// classes A and B. Most of them work on small grids. The smallest grid has 2 planes, so at most two
-// threads work there and the others wait. Two norms are reductions: one before the first cycle,
-// and one after the last.
+// Synchronization: each kernel is a parallel region, whose static loop divides the planes of one
+// grid. Filling the ghost planes (`exchange`) has a second loop, after a barrier. A V-cycle and its
+// residual on a grid of edge 2^k run 8k-4 regions: 36 in class S, 60 in classes A and B. Most of
+// them work on small grids. The smallest grid has 2 planes, so at most two threads work there and
+// the others wait. Two norms are reductions: one before the first cycle, and one after the last.
 //
-// Differences: one cycle runs before the first round to touch the memory, and not before each. All
-// threads search for the charges, outside of the timed section. The norm leaves out the maximum.
+// Differences: one cycle runs before the first round to fault the memory in, and none before the
+// other rounds. All threads search for the charges, outside the timed section. The norm leaves out
+// the maximum.
 #include <omp.h>
 
 #include "../suite.h"
@@ -21,7 +21,7 @@
 enum { LEVELS = 9, MAX_EDGE = (1 << (LEVELS - 1)) + 2, CHARGES = 10 };
 
 struct multigrid {
-    int top;                // the finest level; level k has 2^k points an edge
+    int top;                // the finest level; level k has an edge of 2^k points
     const double *smoother; // weights of the centre, of the faces and of the edges
     double *u[LEVELS], *r[LEVELS];
     double *v; // the right-hand side, on the finest level
@@ -33,7 +33,7 @@ struct point {
     long at;
 };
 
-// With a ghost point at both ends.
+// Return the points of an edge, with a ghost point at either end.
 static int edge(int level) { return (1 << level) + 2; }
 
 static long volume(int level) { return (long)edge(level) * edge(level) * edge(level); }
@@ -51,7 +51,7 @@ static void clear(struct multigrid *g, int level, double *grid) {
         memset(grid + i3 * m * m, 0, sizeof *grid * (size_t)(m * m));
 }
 
-// Fill the ghost points with the points at the opposite side.
+// Fill the ghost points with the points of the opposite side.
 static void exchange(struct multigrid *g, int level, double *grid) {
     int m = edge(level);
     double(*x)[m][m] = (void *)grid;
@@ -75,8 +75,8 @@ static void exchange(struct multigrid *g, int level, double *grid) {
     }
 }
 
-// For each point of the line at `line`: the sums of its four nearest and of its four diagonal
-// neighbours in the plane across the line.
+// Compute, for each point of a line, the sums of its four nearest and its four diagonal neighbours
+// in the plane across the line.
 static void neighbours(int m, const double *line, double *restrict nearest,
                        double *restrict diagonal) {
     long plane = (long)m * m;
@@ -89,7 +89,7 @@ static void neighbours(int m, const double *line, double *restrict nearest,
 
 // r = v - A u
 static void residual(struct multigrid *g, int level, double *rhs) {
-    const double centre = -8.0 / 3, edges = 1.0 / 6, corners = 1.0 / 12; // and 0 for the faces
+    const double centre = -8.0 / 3, edges = 1.0 / 6, corners = 1.0 / 12; // the faces' is 0
     int m = edge(level);
     count_region(g, 1);
 #pragma omp parallel for
@@ -149,7 +149,7 @@ static void restrict_residual(struct multigrid *g, int level) {
     exchange(g, level - 1, g->r[level - 1]);
 }
 
-// Add a line of `coarse` points, interpolated to twice as many, times `scale`.
+// Add `scale` times a line of `coarse` points, interpolated to twice as many.
 static void add_line(int coarse, double *restrict fine, const double *restrict from, double scale) {
     for (int i = 0; i < coarse - 1; i++) {
         fine[2 * i] += scale * from[i];
@@ -157,7 +157,7 @@ static void add_line(int coarse, double *restrict fine, const double *restrict f
     }
 }
 
-// Add the solution of the next coarser level, interpolated, to the solution of `level`. Fill the
+// Add the interpolated solution of the next coarser level to the solution of `level`. Fills the
 // ghost points too, so no exchange follows.
 static void interpolate(struct multigrid *g, int level) {
     int fine = edge(level), coarse = edge(level - 1);
@@ -197,7 +197,7 @@ static void cycle(struct multigrid *g) {
     residual(g, g->top, g->v);
 }
 
-// The L2 norm of the residual on the finest level.
+// Return the L2 norm of the residual on the finest level.
 static double norm(struct multigrid *g) {
     int m = edge(g->top);
     double(*r)[m][m] = (void *)g->r[g->top];
@@ -265,7 +265,8 @@ static void place_charges(struct multigrid *g) {
     exchange(g, g->top, g->v);
 }
 
-// Zeroed by the kernel: a page belongs to the node of the thread that first writes it.
+// Allocate memory zeroed by the kernel: a page is on the NUMA node of the thread that first writes
+// it.
 static double *grid_memory(int level) {
     double *grid = calloc((size_t)volume(level), sizeof *grid);
     if (!grid)

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-// Code that NPB LU, SP and BT share: the compressible Navier-Stokes equations on the unit cube,
-// their discretization, the exact solution, and the norms that verification compares.
-// Specification: D. Bailey and others, "The NAS Parallel Benchmarks", NASA report RNR-94-007, 1994,
-// section 3.
+// Shared by NPB LU, SP and BT: the compressible Navier-Stokes equations on the unit cube, their
+// discretization, the exact solution, and the norms that verification compares. Specification: D.
+// Bailey and others, "The NAS Parallel Benchmarks", NASA report RNR-94-007, 1994, section 3.
 //
 // The discretization and its constants are the same for the three directions, up to the order of
-// the momenta and the artificial diffusion. Functions of one direction take its number: 0 for x,
-// 1 for y, 2 for z. Callers pass a literal so that the compiler makes a version of each.
+// the momenta and the artificial diffusion. Functions of one direction take its number: 0 for x, 1
+// for y, 2 for z. Callers pass a literal, so the compiler makes a version of each.
 #ifndef LISSOM_WORKLOADS_NPB_NAVIER_H
 #define LISSOM_WORKLOADS_NPB_NAVIER_H
 
@@ -25,17 +24,17 @@ typedef double state[5];
 
 // Quantities derived from the state of a point.
 struct flow {
-    double inverse; // of the density
+    double inverse; // 1 / density
     double velocity[3];
     double kinetic; // energy, per mass
 };
 
 struct grid {
-    int edge; // points, of which both ends are boundary
+    int edge; // points; both ends are boundary
     long stride[3];
-    double space;         // between neighbours
+    double space;         // distance of neighbours
     double first, second; // 1 / (2 space) and 1 / space^2: factors of the central differences
-    double step;          // in time
+    double step;          // time step
     state *u, *rhs, *forcing;
     struct flow *flow;
     double *sound; // speed of sound; NULL: not needed
@@ -48,7 +47,7 @@ struct published {
 
 static const char *const grid_classes[] = {"S", "W", "A", "B", NULL};
 
-// Rows and planes get an odd number of points to spread them over the sets of the caches.
+// Rows and planes have an odd number of points, to spread them over the sets of caches.
 static struct grid grid_new(int edge) {
     long row = edge | 1, points = row * row * edge;
     struct grid g = {.edge = edge, .stride = {1, row, row * row}, .space = 1.0 / (edge - 1)};
@@ -72,7 +71,7 @@ static void count_region(struct grid *g, int barriers) {
 
 // --- exact solution and initial values -----------------------------------------------------------
 
-// Pre: 0 <= at[d] <= 1.
+// Set `u` to the exact solution. Pre: 0 <= at[d] <= 1.
 static void exact_solution(const double *at, double *u) {
     // Columns: the constant, then the factors of x, y, z, of their squares, cubes and fourth
     // powers.
@@ -130,8 +129,8 @@ static void initialize(struct grid *g, int exact) {
             }
 }
 
-// Make the exact solution a steady one: its right-hand side becomes 0. Pre: the forcing is 0.
-// `right_hand_side` computes grid.rhs from grid.u and the forcing.
+// Make the exact solution steady: its right-hand side becomes 0. right_hand_side: computes grid.rhs
+// from grid.u and the forcing. Pre: the forcing is 0.
 static void set_forcing(struct grid *g, void (*right_hand_side)(struct grid *)) {
     size_t points = (size_t)(g->stride[2] * g->edge);
     initialize(g, 1);
@@ -196,8 +195,8 @@ INLINE void add_fluxes(struct grid *g, int d, int j, int k) {
     }
 }
 
-// Factors of the fourth difference at point `at` of a line: for the neighbours at -2 to +2. A
-// neighbour with a factor of 0 may lie outside of the grid.
+// Return the factors of the fourth difference at point `at` of a line, for the neighbours at -2 to
+// +2. A neighbour with a factor of 0 may lie outside the grid.
 INLINE const double *fourth_difference(int edge, int at) {
     static const double factor[5][5] = {{0, 0, 5, -4, 1},
                                         {0, -4, 6, -4, 1},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// Code that NPB SP and BT share: the right-hand side, loops over the lines of the grid, and main.
-// Both solve implicit systems along the lines of x, then y, then z (ADI: alternating directions).
+// Shared by NPB SP and BT: the right-hand side, loops over the lines of the grid, and main. Both
+// solve implicit systems along the lines of x, then y, then z (ADI: alternating directions).
 #ifndef LISSOM_WORKLOADS_NPB_NAVIER_ADI_H
 #define LISSOM_WORKLOADS_NPB_NAVIER_ADI_H
 
@@ -14,8 +14,8 @@ struct adi_problem {
     struct published norms;
 };
 
-// The barriers are those of the original. Loops without one between them write different points, or
-// share out the same planes in the same way.
+// Compute the right-hand side. The barriers are those of the original. Loops without a barrier in
+// between write different points, or divide the same planes in the same way.
 static void adi_right_hand_side(struct grid *g) {
     int last = g->edge - 1;
     count_region(g, 5);
@@ -43,7 +43,7 @@ static void adi_right_hand_side(struct grid *g) {
         for (int k = 1; k < last; k++)
             for (int j = 1; j < last; j++)
                 add_fluxes(g, 2, j, k);
-        // Share out the rows of the two planes at either end, then the planes in between.
+        // Divide the rows of the two planes at either end, then the planes in between.
 #pragma omp for schedule(static) nowait
         for (int j = 1; j < last; j++) {
             add_dissipation(g, 2, j, 1);
@@ -62,7 +62,7 @@ static void adi_right_hand_side(struct grid *g) {
     }
 }
 
-// Call `work` for each pair of inner coordinates. The threads share out the values of `outer`.
+// Call `work` for each pair of inner coordinates. The threads divide the values of `outer`.
 static void for_lines(struct grid *g, void (*work)(struct grid *, int inner, int outer)) {
     count_region(g, 1);
 #pragma omp parallel for
@@ -73,7 +73,7 @@ static void for_lines(struct grid *g, void (*work)(struct grid *, int inner, int
 
 static void add_row(struct grid *g, int j, int k) { update_row(g, j, k, 1); }
 
-// `sound`: whether time_step needs the speed of sound.
+// Run the program. sound: whether time_step needs the speed of sound.
 static int adi_main(const char *program, const struct adi_problem *problem, int sound,
                     void (*time_step)(struct grid *), int argc, char **argv) {
     struct suite s = suite_parse(program, grid_classes, argc, argv);
@@ -84,7 +84,7 @@ static int adi_main(const char *program, const struct adi_problem *problem, int 
     g.step = 1;
     set_forcing(&g, adi_right_hand_side);
     g.step = problem->step;
-    // One step touches all memory.
+    // One step faults all memory in.
     initialize(&g, 0);
     time_step(&g);
     do {

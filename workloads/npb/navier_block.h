@@ -54,8 +54,8 @@ INLINE void add_viscosity(double (*b)[5], int d, const double *u, const struct f
     b[4][4] += v * k15 + diffuse;
 }
 
-// How a time step at a point depends on its neighbour p in direction d. `side`: -1 if the
-// neighbour comes before the point, 1 if after.
+// Set `b` to the derivative of a time step at a point by the state of its neighbour p in direction
+// d. side: -1 if the neighbour comes before the point, 1 if after.
 INLINE void neighbour_block(double (*b)[5], const struct grid *g, int d, int side, long p) {
     memset(b, 0, sizeof(block));
     add_convection(b, d, g->u[p], &g->flow[p], side * g->step * g->first);
@@ -68,8 +68,8 @@ INLINE void identity_block(double (*b)[5]) {
         b[m][m] = 1;
 }
 
-// Replace `right`, 5 rows of so many columns, by inverse(b) right. Destroy b. Gaussian elimination
-// without pivots: the blocks are dominated by their diagonals.
+// Replace `right`, 5 rows of `columns` columns, by inverse(b) right. Destroys b. Gaussian
+// elimination without pivoting: the blocks are dominated by their diagonals.
 INLINE void solve_block(double (*b)[5], double *right, int columns) {
     for (int pivot = 0; pivot < 5; pivot++) {
         const double inverse = 1 / b[pivot][pivot];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// The random numbers of the NAS parallel benchmarks: x' = a * x mod 2^46, with a = 5^13, as section
-// 2.3 of report RNR-94-007 defines (Bailey, Barszcz et al., 1994). Seeds and multipliers are odd
-// whole numbers below 2^46 in a double; a random number is the new seed divided by 2^46.
+// The random numbers of the NAS Parallel Benchmarks: x' = a * x mod 2^46, with a = 5^13, as in
+// section 2.3 of report RNR-94-007 (Bailey, Barszcz et al., 1994). Seeds and multipliers are odd
+// whole numbers below 2^46 in a double. A random number is the new seed divided by 2^46.
 #ifndef LISSOM_WORKLOADS_NPB_RANDOM_H
 #define LISSOM_WORKLOADS_NPB_RANDOM_H
 
@@ -9,7 +9,7 @@
 
 #define NPB_MULTIPLIER 1220703125.0 // 5^13
 
-// Products wrap modulo 2^64, a multiple of 2^46: the low bits are exact.
+// Return value mod 2^46. Products wrap modulo 2^64, a multiple of 2^46: low bits are exact.
 static inline uint64_t npb_mask(uint64_t value) { return value & ((UINT64_C(1) << 46) - 1); }
 
 // Advance the seed *x. Returns the random number, above 0 and below 1.

@@ -2,15 +2,15 @@
 // NPB SP: an alternating-direction implicit (ADI) solver of the discrete Navier-Stokes equations
 // that diagonalizes the Jacobians (Beam and Warming; Pulliam and Chaussee, 1981). Each line of the
 // grid gives five scalar pentadiagonal systems: three with the speed of the flow, and one each with
-// the speeds of sound added and subtracted. Specification: D. Bailey and others, "The NAS Parallel
+// the speed of sound added and subtracted. Specification: D. Bailey and others, "The NAS Parallel
 // Benchmarks", NASA report RNR-94-007, 1994, and NAS-95-020, 1995. Parallelization: H. Jin and
 // others, "The OpenMP Implementation of NAS Parallel Benchmarks", NASA report NAS-99-011, 1999.
 //
 // Synchronization: a time step has nine parallel regions: the right-hand side, four changes of
 // variables, three solvers and the update. The first has five barriers and the others one each, at
-// their ends: 13 barriers a step. The loops are static. The threads share out the n-2 inner planes
-// of a grid of n^3 points: x-y planes, but x-z planes in the z solver. Threads beyond n-2 idle.
-// With fewer threads, some have a plane less than others and wait: n-2 is 10, 34, 62 or 100.
+// their ends: 13 barriers a step. The loops are static. The threads divide the n-2 inner planes of
+// a grid of n^3 points: x-y planes, but x-z planes in the z solver. Threads beyond n-2 idle. With
+// fewer threads, some have a plane less than others and wait: n-2 is 10, 34, 62 or 100.
 //
 // Differences: the solver eliminates row by row, one line at a time. The rows of the boundary,
 // whose solution is 0, are left out.
@@ -20,10 +20,9 @@
 
 static const double root_half = 0.70710678118654752440;
 
-// --- changes of variables: multiply the right-hand side by the eigenvectors of the Jacobians
-// -------
+// --- changes of variables: multiply the right-hand side by eigenvectors of the Jacobians ---------
 
-// From the conserved variables to the waves in x.
+// Convert the conserved variables to the waves in x.
 static void to_x(struct grid *g, int j, int k) {
     for (long p = grid_at(g, 1, j, k); p <= grid_at(g, g->edge - 2, j, k); p++) {
         double *r = g->rhs[p];
@@ -42,6 +41,7 @@ static void to_x(struct grid *g, int j, int k) {
     }
 }
 
+// Convert the waves in x to those in y.
 static void x_to_y(struct grid *g, int j, int k) {
     for (long p = grid_at(g, 1, j, k); p <= grid_at(g, g->edge - 2, j, k); p++) {
         double *r = g->rhs[p];
@@ -54,6 +54,7 @@ static void x_to_y(struct grid *g, int j, int k) {
     }
 }
 
+// Convert the waves in y to those in z.
 static void y_to_z(struct grid *g, int j, int k) {
     for (long p = grid_at(g, 1, j, k); p <= grid_at(g, g->edge - 2, j, k); p++) {
         double *r = g->rhs[p];
@@ -66,6 +67,7 @@ static void y_to_z(struct grid *g, int j, int k) {
     }
 }
 
+// Convert the waves in z to the conserved variables.
 static void from_z(struct grid *g, int j, int k) {
     for (long p = grid_at(g, 1, j, k); p <= grid_at(g, g->edge - 2, j, k); p++) {
         double *r = g->rhs[p];
@@ -98,7 +100,7 @@ struct system {
     double next[MAX_EDGE], next2[MAX_EDGE];
 };
 
-// Eliminate row n of the systems of components `from` to `to`, whose waves travel at the speed of
+// Eliminate row n of the systems of components `from` to `to`. Their waves travel at the speed of
 // the flow plus `side` times that of sound. Pre: the right-hand side is 0 on the boundary.
 INLINE void eliminate(const struct grid *g, const struct line *l, struct system *s, int n, int side,
                       int from, int to) {
@@ -137,7 +139,7 @@ INLINE void solve_line(const struct grid *g, int d, long start) {
         const long p = start + n * stride;
         l.speed[n] = g->flow[p].velocity[d];
         l.sound[n] = g->sound[p];
-        // The report takes a maximum of four sums. It is always this one.
+        // The report takes the maximum of four sums, which is always this one.
         l.spread[n] = diffusion[d] + k15 * k34 * g->flow[p].inverse;
     }
     flow.next[0] = flow.next2[0] = faster.next[0] = faster.next2[0] = 0;

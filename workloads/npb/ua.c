@@ -1,25 +1,24 @@
 /* SPDX-License-Identifier: MIT */
-// npb/ua: heat from a ball that moves through the unit cube, by spectral elements of 5 points a
-// direction on a mesh that follows the ball. Feng, Van der Wijngaart, Biswas, Mavriplis:
+// NPB UA: heat from a ball that moves through the unit cube, by spectral elements of 5 points in
+// each direction, on a mesh that follows the ball. Feng, Van der Wijngaart, Biswas, Mavriplis:
 // "Unstructured Adaptive (UA) NAS Parallel Benchmark, Version 1.0", NAS Technical Report
 // NAS-04-006, 2004. The result is the integral of the temperature, with the official value of each
 // class.
 //
-// A time step convects each element on its own, then solves for diffusion by 10 iterations of
-// conjugate gradients. An iteration has 13 parallel regions and 14 barriers. Most regions are short
-// loops over all nodes or all mortar points; two end in a reduction. One region adds values at
-// element faces to mortar points, each under the lock of its point: 150 to 486 lock acquisitions an
-// element. A step has 12 such regions. Threads take equal numbers of elements, in the order of the
-// Morton curve. An element with smaller neighbors costs up to three times as much, so the other
-// threads wait at the barrier. The mesh adapts every 5 steps, in rounds of short loops,
-// log2(elements) of them for a prefix sum. A round halves or merges few elements, close together:
-// most threads idle.
-// Ten iterations do not converge: the official values hold for this preconditioner and this initial
-// guess alone.
+// Synchronization: a time step convects each element on its own, then solves for diffusion by 10
+// iterations of conjugate gradients. An iteration has 13 parallel regions and 14 barriers. Most
+// regions are short loops over all nodes or all mortar points; two end in a reduction. One region
+// adds values at element faces to mortar points, each under the lock of its point: 150 to 486 lock
+// acquisitions for each element. A step has 12 such regions. Threads take equal numbers of
+// elements, in the order of the Morton curve. An element with smaller neighbors costs up to three
+// times as much, so the other threads wait at the barrier. The mesh adapts every 5 steps, in rounds
+// of short loops, log2(elements) of them for a prefix sum. A round halves or merges few elements,
+// close together: most threads idle. Ten iterations do not converge: the official values hold only
+// for this preconditioner and this initial guess.
 //
-// The data structures are not those of the original: the mesh is a sorted list of the leaves of an
-// octree, and the first element at a vertex, edge or face numbers the mortar points there. So an
-// adaptation has fewer loops, but a step has as many.
+// Differences: the mesh is a sorted list of the leaves of an octree, and the first element at a
+// vertex, edge or face numbers the mortar points there. So an adaptation has fewer loops than in
+// the original; a step has as many.
 #include <omp.h>
 
 #include "ua_solver.h"
@@ -27,7 +26,7 @@
 static const char *const classes[] = {"S", "W", "A", "B", NULL};
 
 static const struct class {
-    int levels, steps, elements, mortars; // the last two: most at any time
+    int levels, steps, elements, mortars; // elements, mortars: maxima at any time
     double radius, heat;
 } sizes[] = {
     {4, 50, 250, 11600, 0.040, 0.1890013110962e-02},
@@ -79,7 +78,7 @@ static void make_solver(struct solver *v, const struct class *c) {
     }
 }
 
-// Adapt the mesh to where the source is now. Returns whether it changed.
+// Adapt the mesh to the source's current place. Returns whether it changed.
 static int adapt_now(struct solver *v) {
     source_at(&v->source, v->time);
     int changed = adapt(&v->m, &v->t, &v->source);
@@ -110,7 +109,7 @@ int main(int argc, char **argv) {
         v->m.leaf[0] = (struct leaf){.level = 0};
         forget_heat(v);
         adapt_now(v);
-        advance(v, 1); // one step that does not count
+        advance(v, 1); // one untimed step
         forget_heat(v);
         v->locks = v->m.regions = v->m.barriers = 0;
         int changed = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// Mesh adaptation of ua.c: halve every element that the heat source touches, down to the finest
-// level, and merge eight siblings that it left; neighbors across a face or an edge differ by at
+// Mesh adaptation of ua.c: halve each element that the heat source touches, down to the finest
+// level, and merge eight siblings that it has left. Neighbors across a face or an edge differ by at
 // most one level.
 #ifndef LISSOM_WORKLOADS_NPB_UA_ADAPT_H
 #define LISSOM_WORKLOADS_NPB_UA_ADAPT_H
@@ -21,15 +21,15 @@ static int touches(const struct mesh *m, int e, const struct source *s) {
     return square < s->radius * s->radius;
 }
 
-// Returns e's neighbor `i` of the 27 cubes around it, or -1: only those across a face or an edge
-// count, and there is none outside.
+// Return e's neighbor `i` of the 27 cubes around it; -1 unless it is across a face or an edge, and
+// inside.
 static int side_neighbor(const struct mesh *m, int e, int i) {
     int step[3] = {i % 3 - 1, i / 3 % 3 - 1, i / 9 - 1};
     int axes = abs(step[0]) + abs(step[1]) + abs(step[2]);
     return axes == 1 || axes == 2 ? neighbor(m, e, step) : -1;
 }
 
-// Apply one matrix a direction to an element.
+// Apply one matrix per direction to an element.
 static void apply_3d(const double (*const by[3])[POINTS], const double *from, double *to) {
     double work[2][NODES];
     const double *in = from;
@@ -46,14 +46,14 @@ static void apply_3d(const double (*const by[3])[POINTS], const double *from, do
     }
 }
 
-// The temperature of one of the eight children of an element.
+// Interpolate the temperature of one of the eight children of an element.
 static void halve(const struct tables *t, const double *whole, int child, double *half) {
     const double(*const by[3])[POINTS] = {t->halve[child & 1], t->halve[child >> 1 & 1],
                                           t->halve[child >> 2]};
     apply_3d(by, whole, half);
 }
 
-// The temperature of the parent of eight siblings: interpolated in the one that has the point.
+// Interpolate the parent's temperature: each point from the sibling that contains it.
 static void merge(const struct tables *t, const double *siblings, double *whole) {
     for (int n = 0; n < NODES; n++) {
         int i = n % POINTS, j = n / POINTS % POINTS, k = n / (POINTS * POINTS);
@@ -76,8 +76,8 @@ static void fill_child(const struct mesh *m, int e, int child, struct leaf *l) {
     l->code = morton(l->at);
 }
 
-// Build the list of leaves anew. `first`: sums of how many leaves each one becomes: 8, 1, or 0 for
-// the last seven of eight siblings that merge.
+// Rebuild the list of leaves. Pre: m->first has the sums of the numbers of leaves that each leaf
+// becomes: 8, 1, or 0 for the last seven of eight siblings that merge.
 static void rebuild(struct mesh *m, const struct tables *t) {
     int next = m->first[m->leaves - 1];
     if (next > m->most_leaves)
@@ -112,7 +112,7 @@ static void rebuild(struct mesh *m, const struct tables *t) {
     m->leaves = next;
 }
 
-// Want larger neighbors of wanted elements too. Returns whether there were new ones.
+// Mark larger neighbors of wanted elements as wanted too. Returns whether any was new.
 static int spread_wanted(struct mesh *m) {
     int changed = 0;
 #pragma omp parallel for reduction(| : changed)
@@ -141,7 +141,7 @@ static int spread_wanted(struct mesh *m) {
     return changed;
 }
 
-// Halve the elements that touch the source, once. Returns how many were halved.
+// Halve the elements that touch the source, once. Returns the number of halved elements.
 static int refine(struct mesh *m, const struct tables *t, const struct source *s) {
     int found = 0;
 #pragma omp parallel for reduction(| : found)
@@ -155,7 +155,7 @@ static int refine(struct mesh *m, const struct tables *t, const struct source *s
         return 0;
     while (spread_wanted(m))
         ;
-    // An element with a larger neighbor waits for the next round: its neighbor is halved first.
+    // An element with a larger neighbor waits for the next round: the neighbor comes first.
 #pragma omp parallel for
     for (int e = 0; e < m->leaves; e++)
         m->first[e] = m->wanted[e] && !m->held[e] ? 8 : 1;
@@ -166,7 +166,8 @@ static int refine(struct mesh *m, const struct tables *t, const struct source *s
     return halved;
 }
 
-// Whether a leaf is one of eight sibling leaves that may all be merged; `child`: which of them.
+// Return whether a leaf is one of eight sibling leaves that may all be merged. *child: its number
+// among them.
 static int can_merge(const struct mesh *m, int e, int *child) {
     const struct leaf *l = &m->leaf[e];
     if (!l->level)
@@ -182,8 +183,8 @@ static int can_merge(const struct mesh *m, int e, int *child) {
     return all;
 }
 
-// Merge siblings that neither the source nor a smaller neighbor needs, once. Returns how many were
-// made.
+// Merge siblings that neither the source nor a smaller neighbor needs, once. Returns the number of
+// merged elements.
 static int coarsen(struct mesh *m, const struct tables *t, const struct source *s) {
     int found = 0;
 #pragma omp parallel for reduction(| : found)

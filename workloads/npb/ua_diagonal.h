@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
-// The diagonal of the matrix that ua.c solves, the preconditioner of its conjugate gradients: at a
-// mortar point, the sum over the elements around it of the form u'Au of the point's basis function.
+// The diagonal of ua.c's matrix, the preconditioner of its conjugate gradients. At a mortar point,
+// it is the sum over the elements around it of the form u'Au of the point's basis function.
 #ifndef LISSOM_WORKLOADS_NPB_UA_DIAGONAL_H
 #define LISSOM_WORKLOADS_NPB_UA_DIAGONAL_H
 
 #include "ua_transfer.h"
 
-// A form of an element of side 2: [0] of the Laplacian, [1] of the mass.
+// Forms of an element of side 2: [0] of the Laplacian, [1] of the mass.
 struct forms {
     double node[NODES][2];
     double face[FINE_INNER * FINE_INNER][2]; // points of a face with smaller neighbors
-    double edge[FINE_INNER][3][2];           // of a split edge; by the number of split faces at it
-    double vertex[8][8][2]; // by masks of axes: split edges along them, split faces across them
+    double edge[FINE_INNER][3][2];           // split edges, by the number of split faces at them
+    double vertex[8][8][2]; // by masks of axes: split edges along, split faces across
 };
 
 static void form_of(const struct tables *t, const double *u, double form[2]) {
@@ -41,8 +41,8 @@ static void set_edge(const struct tables *t, double *u, int axis, int a) {
         u[(i + 1) * stride[axis]] = t->project[i][a];
 }
 
-// By symmetry, every edge has the forms of the one along axis 0 at the origin, and every vertex
-// those of the origin.
+// Compute all forms. By symmetry, each edge has the forms of the one along axis 0 at the origin,
+// and each vertex those of the origin.
 static void make_forms(const struct tables *t, struct forms *f) {
     for (int n = 0; n < NODES; n++) {
         double u[NODES] = {0};
@@ -110,8 +110,8 @@ static void face_diagonal(const struct forms *f, const struct links *l, int k,
     }
 }
 
-// Set the reciprocals of the diagonal, at the nodes inside of the elements and at mortar points.
-// `scale`: factors of a form of an element, by its level.
+// Set the reciprocals of the diagonal, at the nodes inside elements and at mortar points. scale:
+// factors of the forms of an element, by its level.
 static void make_diagonal(struct mesh *m, const struct forms *f, const double (*scale)[2],
                           omp_lock_t *lock, double *inner, double *mortar) {
 #pragma omp parallel

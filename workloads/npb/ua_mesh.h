@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-// The mesh of ua.c: spectral elements of 5 points a direction, leaves of an octree over the unit
-// cube, sorted along the Morton curve, and the numbers of the mortar points between them.
+// The mesh of ua.c, and the numbers of the mortar points between its elements. Spectral elements of
+// 5 points in each direction are the leaves of an octree over the unit cube, sorted along the
+// Morton curve.
 #ifndef LISSOM_WORKLOADS_NPB_UA_MESH_H
 #define LISSOM_WORKLOADS_NPB_UA_MESH_H
 
 #include "../suite.h"
 
 enum {
-    POINTS = 5,  // Gauss-Lobatto-Legendre points a direction
-    NODES = 125, // of an element; node x + 5 * (y + 5 * z)
+    POINTS = 5,  // Gauss-Lobatto-Legendre points per direction
+    NODES = 125, // points of an element; node x + 5 * (y + 5 * z)
     INNER = 3,   // points between the two ends
     FINE = 9,    // points of two half-size neighbors along one edge
     FINE_INNER = 7
@@ -18,25 +19,25 @@ static const double weight[POINTS] = {0.1, 49.0 / 90, 32.0 / 45, 49.0 / 90, 0.1}
 static const int stride[3] = {1, POINTS, POINTS *POINTS};
 
 struct tables {
-    double place[POINTS];            // of a point in [-1, 1]
+    double place[POINTS];            // place of a point, in [-1, 1]
     double slope[POINTS][POINTS];    // derivative at a point of each basis polynomial
     double stiff[POINTS][POINTS];    // integral of the product of two derivatives
     double project[INNER][FINE];     // inner points of a long edge from the points of its halves
-    double halve[2][POINTS][POINTS]; // a half's points from those of the whole
-    double merge[POINTS][POINTS];    // a whole's points from those of the half that has them
+    double halve[2][POINTS][POINTS]; // points of a half from those of the whole
+    double merge[POINTS][POINTS];    // points of the whole from those of the half that has them
     double inside[NODES];            // 0 on the boundary of the element, else 1
 };
 
 struct leaf {
     uint32_t at[3]; // lower corner, in cells of the finest level
-    uint32_t code;  // its place on the Morton curve
+    uint32_t code;  // place on the Morton curve
     int level;      // an element's side is 2^-level
 };
 
-// Mortar points of an element, always in the order of rising coordinates. A whole edge has 3, one
-// with half-size neighbors 7; a whole face 3 * 3, one with half-size neighbors 7 * 7. Entity
-// numbers: vertex x + 2 y + 4 z; edge 4 * axis + side + 2 * side on the other two axes; face
-// 2 * axis + side.
+// Mortar points of an element, by rising coordinates. A whole edge has 3, an edge with half-size
+// neighbors 7; a whole face 3 * 3, a face with half-size neighbors 7 * 7. Numbers of entities:
+// vertex x + 2 y + 4 z; edge 4 * axis + side + 2 * side on the other two axes; face 2 * axis +
+// side.
 struct links {
     int vertex[8], edge[12][FINE_INNER], face[6][FINE_INNER * FINE_INNER];
     uint32_t split_edges, split_faces; // bit masks: has half-size neighbors
@@ -47,12 +48,12 @@ struct links {
 struct mesh {
     int finest, leaves, most_leaves, mortars, most_mortars;
     struct leaf *leaf, *next_leaf;
-    double *heat, *next_heat; // NODES a leaf
+    double *heat, *next_heat; // NODES per leaf
     struct links *links;
     int *first, *scratch; // of each leaf: a count, then the sum of counts up to it
     unsigned char *wanted, *held;
     double *free;           // of each mortar point: 0 on the border, where the temperature is 0
-    long regions, barriers; // so far: parallel regions; barriers, their ends included
+    long regions, barriers; // numbers so far; barriers include the ends of regions
     long sum_locks, guess_locks, form_locks; // lock acquisitions of one pass over the elements
 };
 
@@ -64,7 +65,7 @@ static double lagrange(const double *at, int n, int which, double x) {
     return y;
 }
 
-// The derivative at point `i` of the basis polynomial `j`.
+// Return the derivative of basis polynomial `j` at point `i`.
 static double lagrange_slope(const double *at, int i, int j) {
     double sum = 0;
     for (int skip = 0; skip < POINTS; skip++) {
@@ -79,8 +80,8 @@ static double lagrange_slope(const double *at, int i, int j) {
     return sum;
 }
 
-// The mortar condition: the long edge and its halves have the same integral against every
-// polynomial of degree 2, and the same ends.
+// Set t->project by the mortar condition: the long edge and its halves have the same integral
+// against each polynomial of degree 2, and the same ends.
 static void projection(struct tables *t) {
     for (int i = 0; i < INNER; i++)
         for (int half = 0; half < 2; half++)
@@ -122,13 +123,13 @@ static void make_tables(struct tables *t) {
     }
 }
 
-// Count parallel regions, and the barriers inside of them.
+// Count parallel regions, and the barriers inside them.
 static void count_regions(struct mesh *m, int regions, int inner_barriers) {
     m->regions += regions;
     m->barriers += regions + inner_barriers;
 }
 
-// Put two zero bits between any two bits.
+// Return x with two zero bits between any two bits.
 static uint32_t spread_bits(uint32_t x) {
     uint32_t y = 0;
     for (int bit = 0; bit < 10; bit++)
@@ -144,10 +145,10 @@ static uint32_t leaf_size(const struct mesh *m, int e) {
     return 1u << (m->finest - m->leaf[e].level);
 }
 
-// Returns the leaf that contains a cell of the finest level, or -1 outside of the cube.
+// Return the leaf that contains a cell of the finest level; -1 outside the cube.
 static int leaf_at(const struct mesh *m, const uint32_t cell[3]) {
     for (int d = 0; d < 3; d++)
-        if (cell[d] >> m->finest) // also below 0
+        if (cell[d] >> m->finest) // true below 0, too
             return -1;
     uint32_t code = morton(cell);
     int low = 0, high = m->leaves;
@@ -161,8 +162,8 @@ static int leaf_at(const struct mesh *m, const uint32_t cell[3]) {
     return low;
 }
 
-// Returns the leaf at the lower corner of the cube of e's size that lies `step` sizes away, or -1.
-// Its level tells whether e's neighbors there are larger, as large, or smaller.
+// Return the leaf at the lower corner of the cube of e's size `step` sizes away, or -1. Its level
+// tells whether e's neighbors there are larger, as large, or smaller.
 static int neighbor(const struct mesh *m, int e, const int step[3]) {
     uint32_t cell[3];
     for (int d = 0; d < 3; d++)
@@ -183,7 +184,7 @@ static int edge_number(int axis, const int side[3]) {
     return 4 * axis + side[p] + 2 * side[q];
 }
 
-// The sides of edge `k` on the two axes across it.
+// Set `side` to the sides of edge `k` on the two axes across it. Returns its axis.
 static int edge_sides(int k, int side[3]) {
     int p, q;
     other_axes(k / 4, &p, &q);
@@ -193,7 +194,7 @@ static int edge_sides(int k, int side[3]) {
     return k / 4;
 }
 
-// Turn counts into sums, each including its own, in log2(n) parallel loops.
+// Turn counts into inclusive prefix sums, in log2(n) parallel loops.
 static void sum_up(struct mesh *m, int n) {
     for (int back = 1; back < n; back *= 2) {
 #pragma omp parallel for

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// Number the mortar points of ua.c: those of every vertex, and of every edge and face that has no
-// smaller element on it. The first of the elements that share one of these numbers its points.
+// Number the mortar points of ua.c: those of each vertex, and of each edge and face without a
+// smaller element on it. The first of the elements that share it numbers its points.
 #ifndef LISSOM_WORKLOADS_NPB_UA_NUMBER_H
 #define LISSOM_WORKLOADS_NPB_UA_NUMBER_H
 
@@ -13,7 +13,7 @@ static int points_in(uint32_t owned) {
            INNER * INNER * __builtin_popcount(owned >> FIRST_FACE);
 }
 
-// Owner of vertex k of e, as leaf * ENTITIES + entity.
+// Return the owner of vertex k of e, as leaf * ENTITIES + entity.
 static int vertex_owner(const struct mesh *m, int e, int k) {
     uint32_t at[3];
     for (int d = 0; d < 3; d++)
@@ -34,7 +34,7 @@ static int vertex_owner(const struct mesh *m, int e, int k) {
     return owner;
 }
 
-// Owner of edge k of e, or -1 if there is a smaller element on the edge.
+// Return the owner of edge k of e; -1 if there is a smaller element on the edge.
 static int edge_owner(const struct mesh *m, int e, int k) {
     int side[3], p, q, axis = edge_sides(k, side), owner = e, number = k;
     other_axes(axis, &p, &q);
@@ -55,6 +55,7 @@ static int edge_owner(const struct mesh *m, int e, int k) {
     return owner * ENTITIES + FIRST_EDGE + number;
 }
 
+// Return the owner of face k of e; -1 if there are smaller elements on the face.
 static int face_owner(const struct mesh *m, int e, int k) {
     int step[3] = {0};
     step[k / 2] = k & 1 ? 1 : -1;
@@ -66,7 +67,7 @@ static int face_owner(const struct mesh *m, int e, int k) {
     return e * ENTITIES + FIRST_FACE + k;
 }
 
-// Leave the owners in the first number of each entity, and the count of owned points in `first`.
+// Store owners in the first number of each entity, the count of owned points in m->first.
 static void find_owners(struct mesh *m, int e) {
     struct links *l = &m->links[e];
     l->split_edges = l->split_faces = l->borders = l->owned = 0;
@@ -127,7 +128,7 @@ static void number_whole(struct mesh *m, int e) {
     }
 }
 
-// The mortar point at (i, j) of a face without smaller neighbors.
+// Return the mortar point at (i, j) of a face without smaller neighbors.
 static int face_point(const struct links *l, int axis, int side, int i, int j) {
     int p, q, at[3];
     other_axes(axis, &p, &q);
@@ -144,7 +145,7 @@ static int face_point(const struct links *l, int axis, int side, int i, int j) {
     return l->face[2 * axis + side][i - 1 + INNER * (j - 1)];
 }
 
-// Number the points of an edge from two smaller elements on it.
+// Number the points of an edge by the two smaller elements on it.
 static void number_split_edge(struct mesh *m, int e, int k) {
     int side[3], p, q, axis = edge_sides(k, side);
     other_axes(axis, &p, &q);
@@ -172,6 +173,7 @@ static void number_split_edge(struct mesh *m, int e, int k) {
         }
 }
 
+// Number the points of a face by the four smaller elements on it.
 static void number_split_face(struct mesh *m, int e, int k) {
     int p, q, axis = k / 2;
     other_axes(axis, &p, &q);
@@ -193,7 +195,7 @@ static void number_split_face(struct mesh *m, int e, int k) {
     }
 }
 
-// The points of an edge, ends included, in the order of rising coordinates. Returns their number.
+// Set `id` to the points of an edge, with its ends, by rising coordinates. Returns their number.
 static int edge_points(const struct links *l, int axis, const int side[3], int id[FINE]) {
     int at[3] = {side[0], side[1], side[2]}, k = edge_number(axis, side);
     int inner = l->split_edges >> k & 1 ? FINE_INNER : INNER;
@@ -205,7 +207,7 @@ static int edge_points(const struct links *l, int axis, const int side[3], int i
     return inner + 2;
 }
 
-// The points of a face with smaller neighbors.
+// Set `id` to the points of a face with smaller neighbors.
 static void split_face_points(const struct links *l, int k, int id[FINE][FINE]) {
     int p, q, axis = k / 2, side[3] = {0}, line[FINE];
     other_axes(axis, &p, &q);
@@ -222,6 +224,7 @@ static void split_face_points(const struct links *l, int k, int id[FINE][FINE]) 
     }
 }
 
+// Count the lock acquisitions of one pass over the elements, of each kind.
 static void count_locks(struct mesh *m) {
     long sums = 0, guesses = 0, forms = 0;
 #pragma omp parallel for reduction(+ : sums, guesses, forms)

@@ -20,12 +20,12 @@ struct solver {
     struct mesh m;
     struct tables t;
     struct forms f;
-    struct source source; // its center is set from the time
+    struct source source; // source_at sets its center
     double time, step;
-    double scale[16][2]; // of forms, by the level of the element
+    double scale[16][2]; // factors of forms, by the level of the element
     double *rhs, *guess, *shares, *start;
     struct field residual, direction, image, change, diagonal;
-    omp_lock_t *lock; // of each mortar point
+    omp_lock_t *lock; // one for each mortar point
     long locks;
 };
 
@@ -35,7 +35,7 @@ static void source_at(struct source *s, double time) {
         s->center[d] = start[d] + velocity * time;
 }
 
-// The time derivative of the temperature by convection and the source.
+// Compute the time derivative of the temperature by convection and the source.
 static void derive(const struct solver *v, int e, const double *u, const struct source *s,
                    double *out) {
     const struct leaf *l = &v->m.leaf[e];
@@ -70,7 +70,7 @@ static void clear_border(const struct links *l, double *u) {
         }
 }
 
-// Leaves the right-hand side of the diffusion equation in `rhs`, and a guess of its solution.
+// Convect. Stores the right-hand side of the diffusion equation in `rhs`, and a guess.
 static void convect(struct solver *v, int mesh_changed) {
     struct mesh *m = &v->m;
     struct source at[3] = {v->source, v->source, v->source};
@@ -161,7 +161,7 @@ static void blend(struct solver *v, double *u, const double *x, double a, long n
     count_regions(&v->m, 1, 0);
 }
 
-// out = residual / diagonal. Returns the product of both.
+// out = residual / diagonal. Returns the product of `out` and residual.
 static double precondition(struct solver *v, struct field out) {
     double sum = 0;
 #pragma omp parallel reduction(+ : sum)
@@ -183,7 +183,7 @@ static double precondition(struct solver *v, struct field out) {
     return sum;
 }
 
-// Returns the product of the direction and its image, and clears the image on the border.
+// Return the product of the direction and its image. Clears the image on the border.
 static double curvature(struct solver *v) {
     double sum = 0;
 #pragma omp parallel reduction(+ : sum)
@@ -209,7 +209,7 @@ static void to_mortars_of(struct solver *v, const double *u, double *mortar) {
     v->locks += v->m.sum_locks;
 }
 
-// Ten iterations from the residual on; the solution is in `change`.
+// Run ten iterations from the residual; the solution is in `change`.
 static void conjugate_gradients(struct solver *v) {
     long nodes = (long)NODES * v->m.leaves, mortars = v->m.mortars;
     clear(v, v->change.node, nodes);
@@ -263,7 +263,7 @@ static void diffuse(struct solver *v, int mesh_changed) {
     count_regions(m, 2, 2);
 }
 
-// The integral of the temperature over the cube.
+// Return the integral of the temperature over the cube.
 static double total_heat(const struct solver *v) {
     double sum = 0;
 #pragma omp parallel for reduction(+ : sum)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// Transfer between the points of the elements of ua.c and the mortar points. Elements add to the
-// mortar points that they share under one lock a point.
+// Transfer between the points of the elements of ua.c and the mortar points. An element adds to a
+// shared mortar point under the lock of that point.
 #ifndef LISSOM_WORKLOADS_NPB_UA_TRANSFER_H
 #define LISSOM_WORKLOADS_NPB_UA_TRANSFER_H
 
@@ -12,7 +12,7 @@ static void add_locked(omp_lock_t *lock, double *sum, int id, double value) {
     omp_unset_lock(&lock[id]);
 }
 
-// The node of an element at the lower end of an edge, or of a face.
+// Return the node of an element at the lower end of an edge, or of a face.
 static int first_node(const int side[3]) {
     return (POINTS - 1) * (side[0] * stride[0] + side[1] * stride[1] + side[2] * stride[2]);
 }
@@ -56,7 +56,7 @@ static void whole_face_from_mortars(const struct links *l, int k, const double *
             u[(i + 1) * stride[p] + (j + 1) * stride[q]] = mortar[l->face[k][i + INNER * j]];
 }
 
-// Set the boundary of every element to the values at the mortar points.
+// Set the boundary of each element to the values at the mortar points.
 static void from_mortars(struct mesh *m, const struct tables *t, const double *mortar, double *u) {
 #pragma omp parallel for
     for (int e = 0; e < m->leaves; e++)
@@ -79,14 +79,14 @@ static void from_mortars(struct mesh *m, const struct tables *t, const double *m
     count_regions(m, 2, 0);
 }
 
-// Weights of a face for its mortar points: one third at a vertex, which three faces of the element
-// share, one half on an edge.
+// Values of a face for its mortar points. The weight is one third at a vertex, which three faces of
+// the element share, and one half on an edge.
 struct face_sums {
     double sum[FINE][FINE];
-    int id[FINE][FINE]; // -1: nothing
+    int id[FINE][FINE]; // -1: no point
 };
 
-// An edge of the face: its points are `at` + i * `next` in the arrays of face_sums.
+// Add an edge of the face. Point i is at `at` + i * `next` in the arrays of face_sums.
 static void edge_to_mortars(const struct tables *t, const struct links *l, int axis,
                             const int side[3], const double *u, struct face_sums *s, int at,
                             int next) {
@@ -150,7 +150,7 @@ static void face_to_mortars(const struct tables *t, const struct links *l, int k
     }
 }
 
-// Add up at each mortar point what the boundaries of its elements give: the transpose of
+// Add up, at each mortar point, the values of the boundaries of its elements: the transpose of
 // from_mortars.
 static void to_mortars(struct mesh *m, const struct tables *t, omp_lock_t *lock, const double *u,
                        double *mortar) {
@@ -200,8 +200,8 @@ static void face_guess(const struct links *l, int k, const double *u, omp_lock_t
         }
 }
 
-// Add up the values of the elements that have a mortar point as a node, and in `shares`, unless it
-// is NULL, the parts that they come in.
+// Add up, at each mortar point, the values of the elements that have it as a node. shares: if not
+// NULL, set to the sums of their weights.
 static void guess_mortars(struct mesh *m, omp_lock_t *lock, const double *u, double *mortar,
                           double *shares) {
 #pragma omp parallel

@@ -6,20 +6,20 @@
 // "Handbook of Mathematical Functions", 1964.
 //
 // Synchronization: the main thread creates threads and joins them. Each prices its equal part of
-// the options 100 times, and waits for nobody meanwhile. Parts take equal times.
+// the options 100 times, and waits for no other meanwhile. Parts take equal times.
 //
 // Verification: prices in the literature; all prices against erfc() in double precision.
 //
-// Differences: options are generated, not read from a file, and classes have 20 times the options
-// of simsmall to simlarge, for longer runs. PACT 2008 prints 8 barrier waits with 8 threads, one
-// for each; this program has none, as the pthreads version of PARSEC 3.0.
+// Differences: options are generated, not read from a file. Classes have 20 times the options of
+// simsmall to simlarge, for longer runs. PACT 2008 has 8 barrier waits with 8 threads, one for
+// each; this program has none, as the pthreads version of PARSEC 3.0.
 #include <pthread.h>
 
 #include "team.h"
 
-enum { RUNS = 100, INPUTS = 5, COLUMNS = 6 }; // a column of inputs or prices
+enum { RUNS = 100, INPUTS = 5, COLUMNS = 6 }; // COLUMNS: inputs, and prices
 
-// Inputs and results of all options. The rate is that of a year, like the volatility.
+// Inputs and results of all options. Rate and volatility are per year.
 struct options_list {
     long count, threads;
     float *spot, *strike, *rate, *volatility, *years, *price;
@@ -32,8 +32,8 @@ struct known {
     double price;
 };
 
-// J. C. Hull, "Options, Futures, and Other Derivatives": examples of chapters on Black-Scholes and
-// the Greek letters. E. G. Haug, "The Complete Guide to Option Pricing Formulas", chapter 1.
+// Examples of J. C. Hull, "Options, Futures, and Other Derivatives", chapters on Black-Scholes and
+// the Greek letters; and of E. G. Haug, "The Complete Guide to Option Pricing Formulas", chapter 1.
 static const struct known literature[] = {
     {42, 40, 0.1f, 0.2f, 0.5f, 0, 4.7594},      {42, 40, 0.1f, 0.2f, 0.5f, 1, 0.8086},
     {49, 50, 0.05f, 0.2f, 0.3846f, 0, 2.4005},  {60, 65, 0.08f, 0.3f, 0.25f, 0, 2.1334},
@@ -43,7 +43,7 @@ static const struct known literature[] = {
 enum { KNOWN = sizeof literature / sizeof *literature };
 
 static float normal(float x) {
-    const float root = 0.39894228040143270286f; // of 1 / (2 pi)
+    const float root = 0.39894228040143270286f; // square root of 1 / (2 pi)
     float k = 1 / (1 + 0.2316419f * fabsf(x));
     float sum = 1.330274429f * k - 1.821255978f;
     sum = ((sum * k + 1.781477937f) * k - 0.356563782f) * k + 0.319381530f;

@@ -1,24 +1,23 @@
 /* SPDX-License-Identifier: MIT */
-// Places the elements of a netlist on a chip by simulated annealing, so that its wires become
-// short, as canneal of PARSEC. Specification: C. Bienia, S. Kumar, J. P. Singh, K. Li, "The PARSEC
-// Benchmark Suite: Characterization and Architectural Implications", PACT 2008, and C. Bienia,
-// "Benchmarking Modern Multiprocessors", dissertation, Princeton 2011.
+// Places the elements of a netlist on a chip by simulated annealing, to shorten its wires, as
+// canneal of PARSEC. Specification: C. Bienia, S. Kumar, J. P. Singh, K. Li, "The PARSEC Benchmark
+// Suite: Characterization and Architectural Implications", PACT 2008, and C. Bienia, "Benchmarking
+// Modern Multiprocessors", dissertation, Princeton 2011.
 //
-// A move draws two elements and computes by how much the length of their wires changes if they swap
-// locations. A thread accepts all moves that shorten wires, and others with a probability that
-// falls with the temperature, which each step divides by 1.5. The threads share the moves of a step
-// evenly.
+// A move draws two elements and computes the change of their wires' length if they swap locations.
+// A thread accepts all moves that shorten wires, and others with a probability that falls with the
+// temperature, which each step divides by 1.5. The threads divide the moves of a step evenly.
 //
-// Synchronization: one barrier a step, and no locks. Each element has an atomic pointer to its
+// Synchronization: one barrier per step, and no locks. Each element has an atomic pointer to its
 // location. A swap takes the pointer of one element away, exchanges that of the other, and sets the
 // first; other threads spin on a pointer that is away. Threads read locations while others change
-// them: a decision may rest on an old location ("aggressive synchronization"), which costs a wrong
-// move at times.
+// them. So a decision may use an old location ("aggressive synchronization"), which sometimes costs
+// a wrong move.
 //
-// Differences: the program generates its netlist; the threads draw from generators of their own; a
-// move of two connected elements leaves their wire out, which keeps its length. The classes small,
-// medium and large have the published elements and moves a step of simsmall, simmedium and
-// simlarge. They have 32, 96 and 256 steps; the published inputs have 32, 64 and 128.
+// Differences: the program generates its netlist. The threads have random generators of their own.
+// A move of two connected elements leaves out their wire, which keeps its length. The classes
+// small, medium and large have the published elements, and moves per step, of simsmall, simmedium
+// and simlarge. They have 32, 96 and 256 steps; the published inputs have 32, 64 and 128.
 #include <pthread.h>
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -32,23 +31,23 @@ struct location {
     int x, y;
 };
 
-// A cache line of its own, as elements of the original take one or more.
+// An element has a cache line of its own; in the original it has one or more.
 struct element {
-    alignas(64) _Atomic(const struct location *) place; // NULL: a thread swaps it just now
-    uint32_t first, wires;                              // in `other`
+    alignas(64) _Atomic(const struct location *) place; // NULL: a thread is swapping it
+    uint32_t first, wires;                              // range in `other`
 };
 
 struct netlist {
-    long elements, side; // the chip is a square
+    long elements, side; // side: of the square chip
     struct location *location;
     struct element *element;
-    uint32_t *other; // at the far end of each element's wires
+    uint32_t *other; // elements at the far ends of each element's wires
 };
 
 struct class {
-    long elements, moves, steps; // moves of all threads in a step
+    long elements, moves, steps; // moves: of all threads per step
     double begun, ended;         // length of all wires
-    double tolerance;            // relative, of `ended`; several times what runs differ by
+    double tolerance;            // relative, of `ended`; several times the spread of runs
 };
 
 struct job {
@@ -64,12 +63,12 @@ struct worker {
     long index;
     uint64_t random;
     long barriers, swaps, spins;
-    long change; // sum of what accepted moves were expected to change
+    long change; // sum of the expected changes of accepted moves
 };
 
 // --- the netlist ---------------------------------------------------------------------------------
 
-// The number of the location at most NEAR columns and rows away from location `at`.
+// Return a random location at most NEAR columns and rows away from location `at`.
 static long near_location(const struct netlist *net, uint64_t *random, long at) {
     long x = at % net->side + draw_below(random, 2 * NEAR + 1) - NEAR;
     long y = at / net->side + draw_below(random, 2 * NEAR + 1) - NEAR;
@@ -78,8 +77,8 @@ static long near_location(const struct netlist *net, uint64_t *random, long at) 
     return x + y * net->side < net->elements ? x + y * net->side : at;
 }
 
-// A good placement exists, which the program does not know: by it, four of five wires are short.
-// Each element has FAN_IN wires from others.
+// Connect the elements so that a good placement exists, in which four of five wires are short. The
+// program does not know it. Each element has FAN_IN wires from others.
 static void connect(struct netlist *net) {
     size_t wires = (size_t)net->elements * FAN_IN;
     uint32_t *from = suite_memory(wires * sizeof *from);
@@ -134,7 +133,7 @@ static long distance(const struct location *a, const struct location *b) {
     return labs((long)a->x - b->x) + labs((long)a->y - b->y);
 }
 
-// Pre: no thread swaps. Fails if two elements are at one location.
+// Return the length of all wires. Fails if two elements share a location. Pre: no swaps.
 static double length_of_wires(const struct netlist *net) {
     char *taken = suite_memory((size_t)net->elements);
     long sum = 0;
@@ -160,7 +159,7 @@ static const struct location *read_place(struct worker *me, struct element *e) {
     return place;
 }
 
-// Takes the location away if `next` is NULL. Returns the one before.
+// Exchange an element's location, or take it away if `next` is NULL. Returns the old one.
 static const struct location *exchange_place(struct worker *me, struct element *e,
                                              const struct location *next) {
     const struct location *place = read_place(me, e);
@@ -170,7 +169,8 @@ static const struct location *exchange_place(struct worker *me, struct element *
     return place;
 }
 
-// In the order of addresses, so that two threads never wait for each other.
+// Swap the locations of two elements, in the order of addresses, so that no two threads wait for
+// each other.
 static void swap(struct worker *me, struct element *a, struct element *b) {
     struct element *low = a < b ? a : b, *high = a < b ? b : a;
     const struct location *place = exchange_place(me, low, NULL);
@@ -181,7 +181,7 @@ static void swap(struct worker *me, struct element *a, struct element *b) {
 
 // --- annealing -----------------------------------------------------------------------------------
 
-// By how much the wires of `a` get longer if it moves to where `b` is.
+// Return the change of the length of a's wires if it moves to b's location.
 static long change_of(struct worker *me, struct element *a, const struct location *from,
                       struct element *b, const struct location *to) {
     const struct netlist *net = &me->job->net;
@@ -215,7 +215,7 @@ static void *anneal(void *argument) {
     for (long step = 0; step < job->class->steps; step++) {
         temperature /= 1.5;
         for (long i = 0; i < moves; i++) {
-            struct element *a = b; // stays in the cache
+            struct element *a = b; // it is in the cache
             while (a == b)
                 b = &net->element[draw_below(&me->random, net->elements)];
             move(me, a, b, temperature);
@@ -255,7 +255,7 @@ static void solve(struct suite *s, struct job *job) {
     }
     double length = length_of_wires(&job->net);
     suite_verify(s, "length in the end", length, job->class->ended, job->class->tolerance);
-    if (s->threads == 1) // no old locations
+    if (s->threads == 1) // then no decision used an old location
         suite_verify(s, "length by changes", job->class->begun + (double)change, length, 0);
     free(worker);
 }

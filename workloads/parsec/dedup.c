@@ -4,14 +4,17 @@
 // Characterization and Architectural Implications", PACT 2008, and C. Bienia, "Benchmarking Modern
 // Multiprocessors", dissertation, Princeton 2011.
 //
-// A pipeline of five stages: fragment (one thread) cuts coarse chunks of 2 MiB, refine (N threads)
-// cuts them at Rabin fingerprints into fine chunks of 5 KiB, deduplicate (N) looks SHA-1 digests up
-// in a hash table, compress (N) packs new chunks, reorder (one) writes all chunks in their order.
-// --threads N starts 3N+2 threads.
+// A pipeline of five stages. --threads N starts 3N+2 threads.
+//
+// fragment     1 thread   cuts coarse chunks of 2 MiB
+// refine       N threads  cuts them at Rabin fingerprints into fine chunks of 5 KiB
+// deduplicate  N threads  searches SHA-1 digests in a hash table
+// compress     N threads  packs new chunks
+// reorder      1 thread   writes all chunks in their order
 //
 // Synchronization: every four threads of a stage share a bounded queue with a mutex and two
 // condition variables. Threads put and take up to 20 chunks under one lock. Coarse chunks enter a
-// queue one by one; a refining thread takes all that it finds, so the others of its queue may get
+// queue one by one; a refining thread takes all of its queue's, so the others of that queue may get
 // none. Each fine chunk takes the lock of its hash bucket once. Each new chunk has a lock, held
 // while a thread compresses it, and while the last stage writes it or a duplicate of it. That stage
 // waits on the chunk's condition variable if the chunk is not compressed yet. Fragment and refine
@@ -29,7 +32,7 @@
 
 enum {
     COARSE = 2 << 20,
-    BATCH = 20, // chunks passed from stage to stage
+    BATCH = 20, // chunks passed from stage to stage at a time
     COARSE_BATCH = 10000,
     THREADS_PER_QUEUE = 4,
     QUEUE_SLOTS = 1 << 20,
@@ -42,11 +45,11 @@ struct chunk {
     const uint8_t *data;
     size_t size;
     long coarse, fine; // place in the stream
-    int last;          // fine chunk of its coarse chunk
+    int last;          // whether it is the last fine chunk of its coarse chunk
     struct digest digest;
     struct chunk *original; // the chunk itself, if it is new
-    // Of new chunks.
-    struct chunk *next; // in its bucket
+    // The rest is for new chunks.
+    struct chunk *next; // next chunk of its bucket
     pthread_mutex_t lock;
     pthread_cond_t packed_now;
     enum state state;
@@ -58,8 +61,8 @@ struct queue {
     alignas(LINE) pthread_mutex_t lock;
     pthread_cond_t not_empty, not_full;
     struct chunk **slot;
-    long taken, put; // so far; slot number modulo QUEUE_SLOTS
-    long producers;  // still at work
+    long taken, put; // numbers so far; modulo QUEUE_SLOTS: slot
+    long producers;  // number of producers still at work
 };
 
 struct bucket {
@@ -71,7 +74,7 @@ struct job {
     uint8_t *input;
     size_t size;
     struct rabin rabin;
-    long queues; // between two stages
+    long queues; // number between two stages
     struct queue *to_refine, *to_deduplicate, *to_compress, *to_reorder;
     struct bucket *bucket;
     uint8_t *output;
@@ -82,7 +85,7 @@ struct job {
 struct worker {
     alignas(LINE) pthread_t thread;
     struct job *job;
-    long queue; // which one of each stage's it uses
+    long queue; // number of the queues that it uses
     long locks, waits, signals;
 };
 
@@ -111,7 +114,7 @@ static struct queue *make_queues(const struct job *job, long threads, long produ
         pthread_mutex_init(&q[i].lock, NULL);
         pthread_cond_init(&q[i].not_empty, NULL);
         pthread_cond_init(&q[i].not_full, NULL);
-        q[i].slot = calloc(QUEUE_SLOTS, sizeof(struct chunk *)); // pages are touched when used
+        q[i].slot = calloc(QUEUE_SLOTS, sizeof(struct chunk *)); // pages are faulted in when used
         if (!q[i].slot)
             fail("no memory for a queue");
         q[i].producers = producers_per_thread ? producers_per_thread * users : 1;
@@ -153,7 +156,7 @@ static void put_later(struct worker *me, struct queue *q, struct batch *batch, s
         put_batch(me, q, batch);
 }
 
-// Returns how many chunks it took. 0: the queue is empty, and stays so.
+// Take up to `most` chunks. Returns their number; 0: the queue is empty and stays so.
 static long take(struct worker *me, struct queue *q, struct chunk **chunk, long most) {
     long count = 0;
     take_lock(me, &q->lock);
@@ -169,7 +172,7 @@ static long take(struct worker *me, struct queue *q, struct chunk **chunk, long 
     return count;
 }
 
-// A producer puts no more.
+// End one producer of a queue.
 static void end_puts(struct worker *me, struct queue *q) {
     take_lock(me, &q->lock);
     if (!--q->producers) {
@@ -298,9 +301,9 @@ static void *compress(void *argument) {
     return NULL;
 }
 
-// The output of a chunk: this header, then the packed bytes, if any.
+// The output of a chunk: this header, then packed_size bytes.
 struct entry {
-    uint32_t size, packed_size; // packed_size 0: the chunk with this digest was there before
+    uint32_t size, packed_size; // packed_size 0: a chunk with this digest came before
     struct digest digest;
 };
 
@@ -349,12 +352,12 @@ static void keep(struct row *row, struct chunk *c) {
     row->chunk[c->fine] = c;
 }
 
-// Waits for its queues in turn, and for chunks. Nothing upstream waits for this thread meanwhile,
-// because a queue has room for all chunks of the input.
+// Write all chunks in order. Waits for its queues in turn, and for chunks. No earlier stage waits
+// for this thread meanwhile, because a queue has room for all chunks of the input.
 static void *reorder(void *argument) {
     struct worker *me = argument;
     struct job *job = me->job;
-    size_t rows = job->size / COARSE + 2; // one more than there are: it stays empty
+    size_t rows = job->size / COARSE + 2; // one row more than needed, which stays empty
     struct row *row = suite_memory(rows * sizeof *row);
     struct chunk *fetched[BATCH];
     long coarse = 0, fine = 0, ended = 0;
@@ -379,8 +382,8 @@ static void *reorder(void *argument) {
 
 enum { WORDS = 1024, WORD = 12 };
 
-// Of 100 documents 45 are copies of earlier data with a few bytes changed, 45 are text in words of
-// skewed frequency, and 10 are random bytes.
+// Generate the input. Of 100 documents 45 are copies of earlier data with a few bytes changed. 45
+// are text in words of skewed frequency, and 10 are random bytes.
 static uint8_t *make_input(size_t size) {
     uint8_t *data = suite_memory(size);
     char(*word)[WORD] = suite_memory(WORDS * sizeof *word);
@@ -413,7 +416,7 @@ static uint8_t *make_input(size_t size) {
     return data;
 }
 
-// Where the data of a digest was restored first. Open addressing; entries are never removed.
+// Place where the data of a digest was restored first. Open addressing, without removal.
 struct place {
     struct digest digest;
     uint8_t *data; // NULL: free
@@ -426,7 +429,7 @@ static struct place *find_place(struct place *table, size_t places, const struct
     return &table[i];
 }
 
-// Restores the input from the output and compares them.
+// Restore the input from the output and compare them.
 static void check_output(const struct job *job) {
     uint8_t *restored = suite_memory(job->size);
     size_t places = 2 * (size_t)job->unique + 1, size = 0;
@@ -536,7 +539,7 @@ int main(int argc, char **argv) {
                  {368, 75932, 47824, 196330605}};
     struct suite s = suite_parse("parsec/dedup", classes, argc, argv);
     struct job job = {.size = known[s.class_index].mib << 20};
-    size_t most = job.size / SMALLEST + job.size / COARSE + 2; // chunks
+    size_t most = job.size / SMALLEST + job.size / COARSE + 2; // maximum number of chunks
     if (most > QUEUE_SLOTS)
         fail("parsec/dedup: a queue has no room for %zu chunks", most);
     job.input = make_input(job.size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-// What dedup computes for each chunk: where it ends (Rabin fingerprint of a sliding window, by
-// M. O. Rabin, "Fingerprinting by random polynomials", 1981), its SHA-1 digest, and its bytes
-// packed by an LZ77. Functions keep no state between calls; threads may call them at the same time.
+// Computations of dedup for each chunk: its end (Rabin fingerprint of a sliding window: M. O.
+// Rabin, "Fingerprinting by random polynomials", 1981), its SHA-1 digest, and its bytes packed by
+// an LZ77. Functions keep no state between calls, so threads may call them concurrently.
 #ifndef LISSOM_WORKLOADS_PARSEC_DEDUP_CODEC_H
 #define LISSOM_WORKLOADS_PARSEC_DEDUP_CODEC_H
 
@@ -11,12 +11,12 @@
 
 enum {
     WINDOW = 32,         // bytes under a Rabin fingerprint
-    SMALLEST = 1024,     // fine chunk, but for the last one of a coarse chunk
+    SMALLEST = 1024,     // smallest fine chunk, except the last of a coarse chunk
     ANCHOR_MASK = 0xfff, // one fingerprint in 4096 ends a chunk
     LZ_HASHES = 1 << 12,
     LZ_WINDOW = 1 << 16,
     LZ_MATCH = 3,  // shortest match
-    LZ_DEPTH = 128 // candidates that are compared
+    LZ_DEPTH = 128 // number of candidates that are compared
 };
 
 // --- Rabin fingerprints --------------------------------------------------------------------------
@@ -25,7 +25,7 @@ struct rabin {
     uint32_t append[256], drop[256];
 };
 
-// Remainders modulo the polynomial of IEEE 802.3, which is irreducible.
+// Multiply a remainder modulo the polynomial of IEEE 802.3, which is irreducible.
 static uint32_t times_x(uint32_t remainder, int power) {
     while (power-- > 0)
         remainder = remainder << 1 ^ (remainder >> 31 ? 0x04c11db7u : 0);
@@ -43,7 +43,7 @@ static uint32_t append_byte(const struct rabin *r, uint32_t fingerprint, uint8_t
     return (fingerprint << 8 | byte) ^ r->append[fingerprint >> 24];
 }
 
-// The size of the chunk that begins at `p`.
+// Return the size of the chunk that begins at `p`.
 static size_t chunk_size(const struct rabin *r, const uint8_t *p, size_t size) {
     uint32_t fingerprint = 0;
     if (size <= SMALLEST)
@@ -75,7 +75,7 @@ static inline void sha1_step(uint32_t v[5], uint32_t mixed, uint32_t word) {
     v[0] = next;
 }
 
-// Word `t` of the message schedule, which keeps its latest 16 words.
+// Return word `t` of the message schedule, which keeps its latest 16 words.
 static inline uint32_t sha1_word(uint32_t w[16], int t) {
     if (t >= 16)
         w[t % 16] = rotated(w[(t - 3) % 16] ^ w[(t - 8) % 16] ^ w[(t - 14) % 16] ^ w[t % 16], 1);
@@ -120,8 +120,8 @@ static struct digest sha1(const uint8_t *p, size_t size) {
 static int same(const struct digest *a, const struct digest *b) { return !memcmp(a, b, sizeof *a); }
 
 // --- LZ77 ----------------------------------------------------------------------------------------
-// Sequences of: a byte with the two lengths (15: more bytes follow), the literals, two bytes of
-// distance, and the match. The last sequence ends after its literals.
+// Packed data is a list of sequences: a byte with the two lengths (15: more bytes follow), the
+// literals, two bytes of distance, and the match. The last sequence ends after its literals.
 
 struct lz {
     int head[LZ_HASHES], before[LZ_WINDOW]; // positions with the same hash
@@ -139,7 +139,8 @@ static void lz_insert(struct lz *lz, const uint8_t *in, int at) {
     lz->head[hash] = at;
 }
 
-// The longest match of what begins at `at` with something before. Pre: LZ_MATCH bytes are there.
+// Return the length of the longest earlier match of the bytes at `at`. Pre: LZ_MATCH bytes follow
+// `at`.
 static int lz_find(const struct lz *lz, const uint8_t *in, int at, int size, int *distance) {
     int best = 0, candidate = lz->head[lz_hash(in + at)];
     for (int i = 0; i < LZ_DEPTH && candidate >= 0 && at - candidate < LZ_WINDOW; i++) {
@@ -162,7 +163,7 @@ static uint8_t *lz_length(uint8_t *out, int length) {
     return out;
 }
 
-// `match` 0: the last sequence.
+// Write a sequence. Returns its end. match: 0: the last sequence.
 static uint8_t *lz_sequence(uint8_t *out, const uint8_t *literals, int count, int match,
                             int distance) {
     int coded = match ? match - LZ_MATCH : 0;
@@ -178,7 +179,7 @@ static uint8_t *lz_sequence(uint8_t *out, const uint8_t *literals, int count, in
     return coded >= 15 ? lz_length(out, coded) : out;
 }
 
-// Returns the packed size. Pre: `out` has lz_bound(size) bytes.
+// Pack `in`. Returns the packed size. Pre: `out` has room for lz_bound(size) bytes.
 static size_t lz_pack(struct lz *lz, const uint8_t *in, int size, uint8_t *out) {
     uint8_t *begin = out;
     int literals = 0, at = 0, distance = 0, match = 0;
@@ -187,13 +188,13 @@ static size_t lz_pack(struct lz *lz, const uint8_t *in, int size, uint8_t *out) 
     while (at + LZ_MATCH <= size) {
         int next_distance = 0, next = lz_find(lz, in, at, size, &next_distance);
         lz_insert(lz, in, at++);
-        // Use a match only if none of the next position is longer.
+        // Use a match only if the next position has no longer one.
         if (!match || next > match) {
             match = next;
             distance = next_distance;
             continue;
         }
-        int first = at - 2; // of the match
+        int first = at - 2; // first byte of the match
         out = lz_sequence(out, in + literals, first - literals, match, distance);
         literals = first + match;
         for (; at < literals; at++)
@@ -213,7 +214,7 @@ static size_t lz_read_length(const uint8_t **in, const uint8_t *end, size_t leng
     return length;
 }
 
-// Returns the size, at most `room`. Damaged data gives a wrong size or wrong bytes.
+// Unpack. Returns the size, at most `room`. Damaged data gives a wrong size or wrong bytes.
 static size_t lz_unpack(const uint8_t *in, size_t packed, uint8_t *out, size_t room) {
     const uint8_t *end = in + packed;
     size_t at = 0;

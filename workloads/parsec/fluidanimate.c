@@ -5,19 +5,20 @@
 // Benchmark Suite", PACT 2008.
 //
 // Each thread owns a rectangle of columns of cells. Particles of neighbor cells attract or repel
-// each other, and every pair is computed once, for both particles.
+// each other, and each pair is computed once, for both particles.
 //
-// Synchronization: a frame has ten phases, each ends at a barrier (team.h; --spins N: poll before
-// blocking). At the edges of rectangles, other threads add to a cell's particles too. The cells
-// there have mutexes: two locks for each near pair and pass, one for each particle that enters the
-// cell. So locks grow with the number of threads, and hold for some nanoseconds. In one phase,
-// thread 0 swaps the grids while the others wait. JSON counts: "barriers": episodes; "locks";
-// "border_cells". PACT 2008 prints 17771909 locks for simlarge, five frames, with 8 threads.
+// Synchronization: a frame has ten phases, each of which ends at a barrier (team.h; --spins N: poll
+// before blocking). At the edges of rectangles, other threads add to a cell's particles too. The
+// cells there have mutexes: two locks for each near pair and pass, one for each particle that
+// enters the cell. So the number of locks grows with the number of threads; they are held for some
+// nanoseconds. In one phase, thread 0 swaps the grids while the others wait. JSON counts:
+// "barriers": episodes; "locks"; "border_cells". PACT 2008 has 17771909 locks for simlarge, five
+// frames, with 8 threads.
 //
-// Differences: the original wants a power of two of threads; here, any number bisects the box.
-// Sums of densities and forces are integers, so the result does not depend on the order of
-// particles. The fluid is a generated slope, not a file. The time step shrinks with the square of
-// the spacing; the published one diverges for many particles. Frames: 10 to 22, not 5.
+// Differences: the original needs a power of two threads; here, any number bisects the box. Sums of
+// densities and forces are integers, so the result does not depend on the order of particles. The
+// fluid is a generated slope, not a file. The time step shrinks with the square of the spacing; the
+// published one diverges for many particles. Frames: 10 to 22, not 5.
 #include <pthread.h>
 
 #include "team.h"
@@ -28,18 +29,18 @@ static const float low_corner[AXES] = {-0.065f, -0.08f, -0.065f};
 static const float high_corner[AXES] = {0.065f, 0.1f, 0.065f};
 static const float gravity = -9.8f, rest_density = 1000, viscosity = 0.4f, stiffness = 3;
 static const float wall_stiffness = 30000, wall_damping = 128, particle_size = 0.0002f;
-static const float density_unit = 0x1p32f, force_unit = 0x1p24f; // of the integer sums
-static const double mean_height = 0.035;                         // of the fluid, in m
+static const float density_unit = 0x1p32f, force_unit = 0x1p24f; // units of the integer sums
+static const double mean_height = 0.035;                         // mean height of the fluid, in m
 
 struct problem {
-    float per_metre; // particles at rest
+    float per_metre; // particles per metre at rest
     int frames;
 };
 
-// Up to BLOCK particles. Passes read few members, but those of many particles.
+// Up to BLOCK particles, as arrays: a pass reads few members of many particles.
 struct block {
     float at[BLOCK][AXES], velocity[BLOCK][AXES];
-    float half_velocity[BLOCK][AXES]; // half a step earlier
+    float half_velocity[BLOCK][AXES]; // velocity half a step earlier
     float density[BLOCK];
     int64_t nearness[BLOCK];    // sum over near particles, in density_unit
     int64_t force[BLOCK][AXES]; // acceleration, in force_unit
@@ -50,7 +51,7 @@ struct block {
 struct cell {
     struct block *first, *last;
     long count;
-    pthread_mutex_t *lock; // BLOCK of them, or NULL: only the owner changes the cell
+    pthread_mutex_t *lock; // BLOCK locks; NULL: only the owner changes the cell
 };
 
 struct pool { // blocks of one thread for one grid
@@ -59,8 +60,8 @@ struct pool { // blocks of one thread for one grid
 };
 
 struct worker {
-    alignas(LINE) long from[2], to[2]; // columns in x and z
-    struct pool pool[2];               // of each grid
+    alignas(LINE) long from[2], to[2]; // range of columns in x and z
+    struct pool pool[2];               // one for each grid
     long locks;
     int64_t force[AXES]; // sum over particles
 };
@@ -68,12 +69,12 @@ struct worker {
 struct fluid {
     struct barrier barrier;
     long threads, frames, particles;
-    long size[AXES]; // cells
+    long size[AXES]; // number of cells
     float cell_size[AXES], step, reach, square_reach, density_factor, pressure_factor,
         viscosity_factor;
     struct cell *grid[2];
-    int now;    // grid that holds the particles
-    int *owner; // of a column
+    int now;    // grid that has the particles
+    int *owner; // worker that owns a column
     pthread_mutex_t *locks;
     long border_cells;
     struct worker *worker;
@@ -88,7 +89,7 @@ struct spot {
 
 struct pair {
     struct spot a, b;
-    float apart[AXES], square; // from b to a; its square
+    float apart[AXES], square; // apart: from b to a; square: its square
 };
 
 static struct cell *cell_at(const struct fluid *f, int grid, long x, long y, long z) {
@@ -109,7 +110,7 @@ static struct block *take_block(struct pool *pool) {
     return b;
 }
 
-// Append particle `from_i` of a block.
+// Append particle `from_i` of a block to a cell.
 static void add_particle(struct cell *cell, struct pool *pool, const struct block *from,
                          long from_i) {
     long i = cell->count % BLOCK;
@@ -236,7 +237,7 @@ static struct spot spot_of(struct cell *cell, struct block *b, long i) {
     return (struct spot){b, i, cell->lock ? cell->lock + i : NULL};
 }
 
-// Call `visit` for particle `own` and each that is near of the first `count` of a cell.
+// Call `visit` for particle `own` and each near one of the first `count` particles of a cell.
 __attribute__((always_inline)) static inline void pair_with(const struct fluid *f, struct worker *w,
                                                             struct spot own, struct cell *cell,
                                                             long count, pair_visitor visit) {
@@ -250,7 +251,7 @@ __attribute__((always_inline)) static inline void pair_with(const struct fluid *
         }
 }
 
-// Non-empty cells among the neighbors that come earlier in the grid.
+// Find the non-empty cells among the neighbors earlier in the grid. Returns their number.
 static int earlier_neighbors(const struct fluid *f, long x, long y, long z, struct cell **found) {
     int count = 0;
     for (int i = 0; i < 13; i++) {
@@ -264,7 +265,7 @@ static int earlier_neighbors(const struct fluid *f, long x, long y, long z, stru
     return count;
 }
 
-// Call `visit` for all pairs in neighbor cells, of which the later one belongs to worker `w`.
+// Call `visit` for all pairs in neighbor cells whose later cell belongs to worker `w`.
 __attribute__((always_inline)) static inline void for_pairs(const struct fluid *f, struct worker *w,
                                                             pair_visitor visit) {
     struct cell *near[13];
@@ -287,7 +288,7 @@ __attribute__((always_inline)) static inline void for_pairs(const struct fluid *
             }
 }
 
-// Push particles away from walls. First add up the forces between particles.
+// Push particles away from walls, after adding up the forces between particles.
 static void push_from_walls(const struct fluid *f, struct worker *w, struct block *b, long i) {
     for (int k = 0; k < AXES; k++) {
         w->force[k] += b->force[i][k];
@@ -302,7 +303,8 @@ static void push_from_walls(const struct fluid *f, struct worker *w, struct bloc
     }
 }
 
-// A particle that jumps over a cell could enter a cell without locks of another thread.
+// Move a particle. Fails if it jumps over a cell: it could enter another thread's cell without
+// locks.
 static void move(const struct fluid *f, struct worker *w, struct block *b, long i) {
     (void)w;
     for (int k = 0; k < AXES; k++) {
@@ -327,7 +329,7 @@ static void reflect(const struct fluid *f, struct worker *w, struct block *b, lo
     }
 }
 
-// Forces between particles must cancel out: exactly, as they are integers.
+// Check that forces between particles cancel out: exactly, since they are integers.
 static void check_forces(struct fluid *f) {
     for (int i = 0; i < AXES; i++) {
         int64_t sum = 0, fall = i == 1 ? f->particles * (int64_t)(gravity * force_unit) : 0;
@@ -488,7 +490,7 @@ struct place {
     float at[AXES], density;
 };
 
-// All particles by id.
+// Return all particles by id.
 static struct place *list_particles(const struct fluid *f) {
     struct place *list = suite_memory(sizeof *list * (size_t)f->particles);
     long count = 0;

@@ -2,22 +2,22 @@
 // Counts the frequent itemsets of transactions by FP-growth, as freqmine of PARSEC. Specification:
 // C. Bienia, S. Kumar, J. P. Singh, K. Li, "The PARSEC Benchmark Suite: Characterization and
 // Architectural Implications", PACT 2008, and C. Bienia, "Benchmarking Modern Multiprocessors",
-// dissertation, Princeton 2011. The algorithm: J. Han, J. Pei, Y. Yin, "Mining Frequent Patterns
+// dissertation, Princeton 2011. Algorithm: J. Han, J. Pei, Y. Yin, "Mining Frequent Patterns
 // without Candidate Generation", SIGMOD 2000.
 //
 // An FP-tree is a prefix tree of transactions whose items are sorted by frequency. To mine it, the
 // program takes each item, builds the tree of the paths above that item, and mines this tree.
 //
 // Synchronization: six parallel loops, with a barrier after each. They count items, filter and sort
-// transactions, group them by which of the most frequent items they have, build a tree for each
+// transactions, group them by their combination of the most frequent items, build a tree for each
 // group, join the trees, and mine the joined tree. The first and the last have a critical section
-// for each thread, which adds its counts up. Loops over blocks of transactions, over groups and
-// over items to mine are schedule(dynamic,1); the others are static. Groups and items differ much
-// in their work, so threads are idle at the end of these loops. Mining takes most of the time.
+// per thread, which adds its counts up. Loops over blocks of transactions, groups and items to mine
+// are schedule(dynamic,1); the others are static. Groups and items differ much in work, so threads
+// are idle at the end of these loops. Mining takes most of the time.
 //
 // Differences: the program generates its transactions. Classes medium and large have as many as
-// simmedium and simlarge, small has half of simsmall's; large uses a lower support, 400 for 790.
-// Trees are arrays of nodes with an index by item; the original has three formats of arrays.
+// simmedium and simlarge, small has half of simsmall's. Class large has a lower support: 400, not
+// 790. Trees are arrays of nodes with an index by item; the original has three formats of arrays.
 #define _GNU_SOURCE // qsort_r
 #include <omp.h>
 
@@ -25,18 +25,18 @@
 #include "draw.h"
 
 enum {
-    BLOCK = 4096, // transactions
-    HOT = 6,      // the most frequent items, whose combinations are the groups
+    BLOCK = 4096, // transactions per block
+    HOT = 6,      // the most frequent items; their combinations are the groups
     GROUPS = 1 << HOT,
-    LONGEST = 64,    // most items of a transaction
-    ITEMS = 1 << 15, // different ones
-    PATTERNS = 300,  // sets of items that come together
-    PATTERN = 16     // most items of a pattern
+    LONGEST = 64,    // maximum number of items of a transaction
+    ITEMS = 1 << 15, // number of different items
+    PATTERNS = 300,  // number of sets of items that occur together
+    PATTERN = 16     // maximum number of items of a pattern
 };
 
 struct data {
-    long transactions, support; // an itemset is frequent if so many transactions have it
-    long *first;                // item of each transaction
+    long transactions, support; // a frequent itemset is in `support` transactions
+    long *first;                // first item of each transaction
     uint16_t *item;
 };
 
@@ -45,24 +45,24 @@ struct node {
     int count;
 };
 
-// Items are numbers from 0, the most frequent, up. A parent's is smaller than its child's.
+// Items are numbers from 0, the most frequent. A parent's is smaller than its child's.
 struct tree {
     int items, nodes;
-    int base;      // -1 or a node; its children are in `top` by their item, not in its `child`
+    int base;      // -1 or a node; its children are in `top` by item, not in its `child`
     int *top;      // -1: none
     long *support; // of each item
-    int *first;    // of each item, and the end: where its nodes are in `order`
+    int *first;    // of each item, and the end: place of its nodes in `order`
     int *order;    // nodes by item
     struct node *node;
     int item_room, node_room, order_room;
 };
 
 struct found {
-    long of_length[LONGEST + 1]; // itemsets
-    uint64_t support;            // of all itemsets
+    long of_length[LONGEST + 1]; // number of itemsets by length
+    uint64_t support;            // sum over all itemsets
 };
 
-// What a thread mines with: a tree for each length of an itemset, and what is computed per item.
+// A thread's memory for mining: a tree for each length of an itemset, and data by item.
 struct miner {
     struct tree level[LONGEST + 1];
     long *count;
@@ -70,22 +70,22 @@ struct miner {
     struct found found;
 };
 
-// Transactions whose items are numbered by frequency. Those that are not frequent are left out.
+// Transactions with items numbered by frequency, without infrequent items.
 struct tiles {
     const struct data *data;
     int items;
     int *number;    // of each item of the data; -1: not frequent
-    uint16_t *item; // of transaction t: from data->first[t]
+    uint16_t *item; // transaction t's begin at data->first[t]
     uint8_t *length, *group;
     long blocks;
-    int (*in_block)[GROUPS]; // transactions; later: where they begin in `member`
-    long begin[GROUPS + 1];  // in `member`
+    int (*in_block)[GROUPS]; // numbers of transactions; later: their place in `member`
+    long begin[GROUPS + 1];  // place of each group in `member`
     int *member;             // transactions by group
 };
 
 struct tally {
     long barriers, criticals;
-    long iterations; // of loops that are schedule(dynamic,1)
+    long iterations; // of loops with schedule(dynamic,1)
 };
 
 static void *grown(void *old, size_t bytes) {
@@ -95,7 +95,7 @@ static void *grown(void *old, size_t bytes) {
     return p;
 }
 
-// Each thread of the team counts a barrier.
+// Count a barrier for each thread of the team.
 static void end_loop(struct tally *tally) {
 #pragma omp atomic
     tally->barriers++;
@@ -103,7 +103,7 @@ static void end_loop(struct tally *tally) {
 
 // --- trees ---------------------------------------------------------------------------------------
 
-// Makes an empty tree. Reuses the memory of the old one.
+// Make an empty tree. Reuses the memory of the old one.
 static void clear_tree(struct tree *t, int items) {
     if (items > t->item_room || !t->first) {
         t->item_room = 2 * items + 16;
@@ -137,8 +137,8 @@ static int new_node(struct tree *t, int item, int parent, int sibling) {
     return t->nodes++;
 }
 
-// Adds a path below the base. Items ascend; those of siblings descend, so a sorted sequence of
-// paths finds each place at once.
+// Add a path below the base. Items ascend; those of siblings descend, so a sorted sequence of paths
+// finds each place at once.
 static void insert(struct tree *t, const uint16_t *path, int length, int count) {
     int at = t->base;
     for (int i = 0; i < length; i++) {
@@ -161,7 +161,7 @@ static void insert(struct tree *t, const uint16_t *path, int length, int count) 
     }
 }
 
-// Pre: first[i + 1] is the number of nodes of item i.
+// Turn the counts in `first` into places. Pre: first[i + 1] is the number of nodes of item i.
 static void counts_to_places(struct tree *t) {
     t->first[0] = 0;
     for (int i = 0; i < t->items; i++)
@@ -172,7 +172,7 @@ static void counts_to_places(struct tree *t) {
     }
 }
 
-// Fills `first`, `order` and `support` in.
+// Fill in `first`, `order` and `support`.
 static void index_nodes(struct tree *t) {
     for (int i = 0; i <= t->items; i++)
         t->first[i] = 0;
@@ -200,8 +200,7 @@ static void sort_items(uint16_t *item, int length) {
     }
 }
 
-// Numbers the items above `item` anew, by their counts on the paths to its nodes. Returns how many
-// are frequent.
+// Renumber the items above `item` by counts on paths to its nodes. Returns how many are frequent.
 static int number_items(struct miner *m, const struct tree *t, int item, long support) {
     int frequent = 0;
     for (int i = 0; i < item; i++)
@@ -225,7 +224,7 @@ static int number_items(struct miner *m, const struct tree *t, int item, long su
     return frequent;
 }
 
-// The tree of the paths above `item`.
+// Make the tree of the paths above `item`.
 static void make_conditional(struct miner *m, const struct tree *t, int item, long support,
                              struct tree *out) {
     clear_tree(out, number_items(m, t, item, support));
@@ -249,9 +248,9 @@ static int is_one_path(const struct tree *t) {
     return n == t->nodes;
 }
 
-// Each subset of the nodes is frequent, as often as its last node. `length`: of what they extend.
+// Count all subsets of a single path, each as frequent as its last node. length: of their prefix.
 static void add_path(struct found *found, const struct tree *t, int length) {
-    long subsets[LONGEST + 1] = {1}; // of the nodes before, by size
+    long subsets[LONGEST + 1] = {1}; // numbers of subsets of the nodes before, by size
     for (int n = 0; n < t->nodes; n++) {
         found->support += (uint64_t)t->node[n].count << n;
         for (int k = n; k >= 0; k--) {
@@ -261,7 +260,7 @@ static void add_path(struct found *found, const struct tree *t, int length) {
     }
 }
 
-// Counts the itemsets whose least frequent item is `item`, with `length` - 1 items found before.
+// Count the itemsets whose least frequent item is `item`, extending `length` - 1 items.
 static void mine(struct miner *m, const struct tree *t, int item, int length, long support) {
     struct tree *next = &m->level[length];
     m->found.of_length[length]++;
@@ -424,7 +423,7 @@ static int by_items(const void *a, const void *b, void *context) {
     return i < x_length && i < y_length ? p[i] - q[i] : x_length - y_length;
 }
 
-// All transactions of a group begin with the same hot items: one path, and the rest below it.
+// Build the tree of a group: one path of the hot items that all have, and the rest below it.
 static void build_group(struct tiles *tiles, int group, struct tree *t) {
     const struct data *data = tiles->data;
     int hot = __builtin_popcount((unsigned)group);
@@ -455,7 +454,7 @@ static void build_groups(struct tiles *tiles, struct tree *part, struct tally *t
     }
 }
 
-// Copies the trees of the groups into one. Changes their `first` to where their nodes get.
+// Copy the trees of the groups into one. Changes their `first` to places in it.
 static void join_groups(struct tree *part, struct tree *whole, int items, struct tally *tally) {
     int begin[GROUPS];
     clear_tree(whole, items);
@@ -522,7 +521,7 @@ static void solve(const struct data *data, struct found *found, struct tally *ta
 
 // --- transactions --------------------------------------------------------------------------------
 
-// A number below `limit`: power 2 or 4 of a uniform one, so that small ones are more frequent.
+// Return a random number below `limit`, skewed to small ones: power 2 or 4 of a uniform number.
 static int draw_skewed(uint64_t *state, int limit, int power) {
     double x = draw_uniform(state);
     return (int)((power == 4 ? x * x * x * x : x * x) * limit);
@@ -537,7 +536,7 @@ static int add_item(uint16_t *item, int length, int added) {
     return length;
 }
 
-// A transaction has items of one pattern or several, some left out, and others.
+// Generate transactions: items of one or more patterns, some left out, and other items.
 static struct data make_data(long transactions, long support) {
     struct data data = {.transactions = transactions, .support = support};
     uint16_t(*pattern)[PATTERN] = suite_memory(PATTERNS * sizeof *pattern);
@@ -569,7 +568,7 @@ int main(int argc, char **argv) {
     static const char *const classes[] = {"test", "small", "medium", "large", NULL};
     static const struct {
         long transactions, support;
-        double itemsets, supports; // found by intersecting lists of transactions (Eclat)
+        double itemsets, supports; // computed by intersecting lists of transactions (Eclat)
     } known[] = {{20000, 40, 133513, 9960509},
                  {125000, 110, 616365, 140562890},
                  {500000, 410, 688494, 585019469},

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: MIT */
 // Clusters a stream of points online: finds k medians of each chunk, moves them to the means of
-// their points, and clusters these again at the end. Specification: L. O'Callaghan, N. Mishra,
-// A. Meyerson, S. Guha, R. Motwani, "Streaming-Data Algorithms for High-Quality Clustering", ICDE
+// their points, and clusters these again at the end. Specification: L. O'Callaghan, N. Mishra, A.
+// Meyerson, S. Guha, R. Motwani, "Streaming-Data Algorithms for High-Quality Clustering", ICDE
 // 2002; C. Bienia, S. Kumar, J. P. Singh, K. Li, "The PARSEC Benchmark Suite", PACT 2008.
 //
 // The number of medians follows from the price of a median, found by bisection. For a price, a
-// random pass opens medians; then a local search tries feasible points, 179 in a pass, until a pass
+// random pass opens medians. Then a local search tries feasible points, 179 in a pass, until a pass
 // saves little. A try computes the gain of opening a point and of closing medians that it replaces.
 //
 // Synchronization: threads own fixed blocks of points, end with each chunk, and meet at barriers
-// (team.h; --spins N: poll before blocking). A try has 9 barriers; all its work but a little is
-// between two of them. In the random pass, thread 0 decides; the others wait on a condition
-// variable for each median that it opens. Thread 0 alone shuffles, adds up, and chooses. JSON
-// counts: "barriers": episodes; "openings": broadcasts to threads that wait in the random pass.
-// PARSEC's simlarge is published with 129600 arrivals of 8 threads, 16200 episodes.
+// (team.h; --spins N: poll before blocking). A try has 9 barriers; almost all its work is between
+// two of them. In the random pass, thread 0 decides; the others wait on a condition variable for
+// each median that it opens. Thread 0 alone shuffles, adds up, and chooses. JSON counts:
+// "barriers": episodes; "openings": broadcasts to threads that wait in the random pass. The
+// published count for simlarge and 8 threads is 129600 arrivals, which are 16200 episodes.
 //
 // Differences: costs are integers, multiples of 2^-20, so sums do not depend on the number of
 // threads. Classes small to large have the dimensions and points of simsmall to simlarge.
@@ -25,7 +25,7 @@ enum {
     MIN_MEDIANS = 10,
     MAX_MEDIANS = 20,
     MOST_KEPT = 2 * MAX_MEDIANS, // medians of a chunk
-    PASS = 3,                    // tries for each k log k
+    PASS = 3,                    // tries per pass, in units of k log k
     PER_LINE = LINE / sizeof(int64_t)
 };
 
@@ -41,7 +41,7 @@ struct point {
     int64_t cost;
 };
 
-struct slot { // of a thread
+struct slot { // of one thread
     alignas(LINE) int64_t saved;
     long medians, closed;
 };
@@ -49,25 +49,25 @@ struct slot { // of a thread
 struct search {
     struct barrier barrier;
     struct point *point;
-    long count, threads; // count: of the points of this chunk
+    long count, threads; // count: points of this chunk
     int dims;
     uint64_t seed, drawn;
     struct slot *slot;
-    uint8_t *open;     // is this point a median?
-    uint8_t *switched; // does this point come nearer to a median by the try?
-    long *row_index;   // of a median
-    // A row for each thread and one for all: what closing each median would cost.
+    uint8_t *open;     // whether a point is a median
+    uint8_t *switched; // whether the try brings a point nearer to a median
+    long *row_index;   // column of a median in `extra`
+    // A row for each thread and one for all: cost of closing each median.
     int64_t *extra;
     long stride, capacity;
     long *feasible, feasible_count;
     long medians;
     int64_t saved; // by the last try
-    int64_t cost;  // of the solution: of points, and the price of each median
+    int64_t cost;  // of the solution: of points, plus the price of each median
     int64_t price; // of a median
-    // The random pass.
+    // State of the random pass.
     pthread_mutex_t lock;
     pthread_cond_t opened;
-    long opening, openings; // index of a point, or < 0 at the end of a pass; changes so far
+    long opening, openings; // point opened, < 0: end of pass; number of changes
 };
 
 static double draw(struct search *s) { return uniform_at(s->seed, s->drawn++); }
@@ -87,7 +87,7 @@ static long block_start(const struct search *s, long id) {
     return share_start(s->count, s->threads, id);
 }
 
-// Sum of `saved` of all slots. Pre: all threads call it.
+// Return the sum of `mine` of all threads. Pre: all threads call it.
 static int64_t sum_slots(struct search *s, long id, int64_t mine) {
     s->slot[id].saved = mine;
     wait_all(s);
@@ -164,14 +164,14 @@ static void follow_medians(struct search *s, long id, long seen) {
     }
 }
 
-// Open each point with a probability of its cost by the price: Meyerson, "Online Facility
-// Location", FOCS 2001. Returns the cost.
+// Open each point with probability cost / price: Meyerson, "Online Facility Location", FOCS 2001.
+// Returns the cost.
 static int64_t random_pass(struct search *s, long id, int64_t price) {
     if (id == 0) {
         shuffle_points(s);
         s->medians = 1;
     }
-    long seen = s->openings; // nobody announces between these barriers
+    long seen = s->openings; // thread 0 opens none between these barriers
     wait_all(s);
     long from = block_start(s, id), to = block_start(s, id + 1);
     for (long i = from; i < to; i++) {
@@ -215,7 +215,8 @@ static void number_medians(struct search *s, long id, long from, long to) {
         memset(s->switched + from, 0, (size_t)(to - from));
 }
 
-// What the points of the block save by a new median at x, and what closing their medians costs.
+// Return the cost that the block's points save by a new median at x. Adds the cost of closing their
+// medians to the thread's row of `extra`.
 static int64_t compare_medians(struct search *s, long id, long from, long to, long x) {
     int64_t saved = 0, *extra = s->extra + id * s->stride;
     for (long i = from; i < to; i++) {
@@ -231,7 +232,8 @@ static int64_t compare_medians(struct search *s, long id, long from, long to, lo
     return saved;
 }
 
-// Close medians of the block that a median at x replaces for less than their price.
+// Close medians of the block that a median at x replaces for less than their price. Returns the
+// saved cost.
 static int64_t close_medians(struct search *s, long id, long from, long to, int64_t price) {
     int64_t saved = 0, *all = s->extra + s->threads * s->stride;
     s->slot[id].closed = 0;
@@ -266,7 +268,7 @@ static void open_point(struct search *s, long from, long to, long x) {
         s->open[x] = 1;
 }
 
-// Open a median at point x, if that saves cost. Returns how much it saves.
+// Open a median at point x, if that saves cost. Returns the saved cost.
 static int64_t try_point(struct search *s, long id, long x, int64_t price) {
     long from = block_start(s, id), to = block_start(s, id + 1);
     struct slot *mine = s->slot + id;
@@ -419,7 +421,7 @@ static void check(const struct search *s) {
              (long long)s->cost);
 }
 
-// Move medians to the means of their points, and append them to `to`. Returns how many there are.
+// Move medians to the means of their points, and append them to `to`. Returns their number.
 static long keep_medians(struct search *s, struct point *to, long kept) {
     struct point *mean = to + kept;
     long *place = s->row_index, next = 0;

@@ -6,42 +6,43 @@
 // Suite", PACT 2008.
 //
 // Synchronization: the main thread creates threads and joins them. Each prices its share of the
-// swaptions, which take equal times, and waits for nobody. Shares differ by one swaption; threads
-// beyond the number of swaptions have none.
+// swaptions, which take equal times, and waits for no other. Shares differ by at most one swaption;
+// threads beyond the number of swaptions have none.
 //
-// Verification: the mean of each underlying swap must be its value by today's rates, within five
-// standard errors: the discretization keeps discounted prices martingales. A swaption must not be
-// cheaper than its swap. One on a swap of one period must have its exact price, likewise.
+// Verification: the discretization keeps discounted prices martingales. So the mean of each
+// underlying swap must be its value by today's rates, within five standard errors. A swaption must
+// not be cheaper than its swap. A swaption on a swap of one period must have its exact price,
+// within the same bound.
 //
-// Differences: every swaption has random numbers of its own, so prices do not depend on the number
-// of threads. Rates are simulated up to the swaption's expiry. Swaptions are 16, 32 and 64 as in
-// simsmall to simlarge, with more trials each.
+// Differences: each swaption has random numbers of its own, so prices do not depend on the number
+// of threads. Rates are simulated up to the swaption's expiry. There are 16, 32 and 64 swaptions as
+// in simsmall to simlarge, with more trials each.
 #include <pthread.h>
 
 #include "team.h"
 
 enum {
-    PERIODS = 11, // of half a year, of the rates
-    EXPIRY = 7,   // of swaptions: the swap pays at the ends of periods from here on
+    PERIODS = 11, // half-year periods of the rates
+    EXPIRY = 7,   // first period of the swaps: they pay at the ends of periods from here on
     FACTORS = 3,
     BATCH = 16 // trials at a time
 };
 
-static const double period = 0.5; // in years
+static const double period = 0.5; // length of a period, in years
 
 struct problem {
     long swaptions, trials;
 };
 
 struct swaption {
-    int expiry;                  // a period
+    int expiry;                  // period of the expiry
     double strike, price, error; // error: standard error of the price
-    double swap, swap_error;     // the same of the swap
+    double swap, swap_error;     // price and standard error of the swap
 };
 
 struct market {
     double rate[PERIODS]; // today's forward rates
-    // By periods to maturity: volatility in a period, and the drift without arbitrage.
+    // By periods to maturity: volatility in a period, and the arbitrage-free drift.
     double shock[FACTORS][PERIODS], drift[PERIODS];
 };
 
@@ -52,7 +53,7 @@ struct work {
     struct problem problem;
 };
 
-// A batch of trials: forward rates by period, and the logarithm of the discount so far.
+// A batch of trials: forward rates by period, logarithm of the discount so far.
 struct batch {
     double rate[PERIODS][BATCH], discount[BATCH];
 };
@@ -64,7 +65,7 @@ static double polynomial(const double *coefficient, int count, double x) {
     return sum;
 }
 
-// The inverse of the normal distribution, to 3e-9: B. Moro, "The Full Monte", Risk 8, 1995.
+// Return the inverse of the normal distribution, to 3e-9: B. Moro, "The Full Monte", Risk 8, 1995.
 static double normal_inverse(double uniform) {
     static const double a[] = {2.50662823884, -18.61500062529, 41.39119773534, -25.44106049637};
     static const double b[] = {1, -8.47351093090, 23.08336743743, -21.06224101826, 3.13082909833};
@@ -78,7 +79,7 @@ static double normal_inverse(double uniform) {
     return x > 0 ? tail : -tail;
 }
 
-// In (0, 1).
+// Return a uniform number in (0, 1).
 static double open_uniform(uint64_t seed, uint64_t index) {
     return ((double)(random_at(seed, index) >> 12) + 0.5) * 0x1p-52;
 }
@@ -102,7 +103,7 @@ static struct market make_market(void) {
     return m;
 }
 
-// Advance the rates of all trials from period `now` to the next. `normal`: variables by factor and
+// Advance the rates of all trials from period `now` to the next. normal: variables by factor and
 // trial.
 static void step(struct batch *b, const struct market *m, int now, const double *normal) {
     for (int t = 0; t < BATCH; t++)
@@ -118,8 +119,8 @@ static void step(struct batch *b, const struct market *m, int now, const double 
     }
 }
 
-// Value at `now` of a swap that receives the floating rate and pays `strike` until the last period.
-// `rate`: of period i at rate[i * stride].
+// Return the value, at `now`, of a swap that receives the floating rate and pays `strike` until the
+// last period. rate[i * stride]: rate of period i.
 static double swap_value(const double *rate, int stride, int now, double strike) {
     double bond = 1, fixed = 0, sum = 0;
     for (int i = now; i < PERIODS; i++) {
@@ -186,15 +187,15 @@ static double discount_until(const struct market *m, int expiry) {
     return exp(-sum);
 }
 
-// Value of the swap by today's rates: it needs no model.
+// Return the swap's value by today's rates, which needs no model.
 static double todays_value(const struct market *m, const struct swaption *s) {
     return discount_until(m, s->expiry) * swap_value(m->rate, 1, s->expiry, s->strike);
 }
 
 static double normal_below(double x) { return erfc(-x / sqrt(2)) / 2; }
 
-// Exact price of a swaption whose swap has one period: a put option on a bond, whose logarithm has
-// a normal distribution.
+// Return the exact price of a swaption on a swap of one period: a put option on a bond, whose
+// logarithm is normally distributed.
 static double caplet_price(const struct market *m, double strike) {
     double face = 1 + strike * period, variance = 0;
     for (int k = 0; k < FACTORS; k++)

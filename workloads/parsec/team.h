@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// What programs of parsec/ share: threads that the main thread creates and joins, PARSEC's barrier,
-// and numbered random values.
+// Shared by programs of parsec/: threads that the main thread creates and joins, and PARSEC's
+// barrier.
 #ifndef LISSOM_WORKLOADS_PARSEC_TEAM_H
 #define LISSOM_WORKLOADS_PARSEC_TEAM_H
 
@@ -11,14 +11,14 @@
 #include "../suite.h"
 
 // A barrier with a mutex and a condition variable. An episode has two phases, arrival and
-// departure: a thread that arrives before the last one departed waits for it. Each episode
+// departure. A thread that arrives before the last one has departed waits for that. Each episode
 // broadcasts twice.
 struct barrier {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
-    long members, spins; // polls of `episodes` before a thread blocks
+    long members, spins; // spins: polls of `episodes` before blocking
     long here, leaving;
-    atomic_long episodes; // completed
+    atomic_long episodes; // number of completed episodes
 };
 
 static inline void barrier_init(struct barrier *b, long members, long spins) {
@@ -70,7 +70,7 @@ static inline long take_spins(int *argc, char **argv) {
     return spins;
 }
 
-// Lines of their own: threads add to neighbors.
+// A thread, in cache lines of its own.
 struct member {
     alignas(LINE) pthread_t thread;
     long id;
@@ -84,7 +84,7 @@ static void *member_main(void *argument) {
     return NULL;
 }
 
-// Run work(id, shared) in `threads` new threads, and wait for their ends.
+// Run work(id, shared) in `threads` new threads, and wait for them to end.
 static inline void team_run(long threads, void (*work)(long id, void *shared), void *shared) {
     struct member *member = suite_memory(sizeof *member * (size_t)threads);
     for (long i = 0; i < threads; i++) {

@@ -3,15 +3,17 @@
 //
 // Specification: Szafaryn, Skadron, Saucerman, "Experiences Accelerating MATLAB Systems Biology
 // Applications", Workshop on Biomedicine in Computing (ISCA), 2009; Che et al., "Rodinia", IISWC
-// 2009. 51 points; each has a template of 51 x 51 pixels, which a normalized cross-correlation
-// finds in the 81 x 81 pixels around its place. Every tenth frame renews place and template.
+// 2009. 51 points, each with a template of 51 x 51 pixels. A normalized cross-correlation finds it
+// in the 81 x 81 pixels around its place. Every tenth frame renews place and template.
 //
-// Threads: one parallel loop over the points for each frame, so one barrier a frame. Points cost
-// the same, but 51 are seldom a multiple of the number of threads. One thread reads a frame before.
+// Threads: one parallel loop over the points for each frame, so one barrier per frame. Points cost
+// the same, but 51 is seldom a multiple of the number of threads. Before, one thread reads the
+// frame.
 //
-// Differences: the video is generated, as 8-bit pixels, before the timed section. As the original,
-// a point correlates at all shifts where template and window overlap, and then rejects most of
-// them with a mask of allowed moves; the mask is a comparison here, and not a second convolution.
+// Differences: the video is generated, as 8-bit pixels, before the timed section. As in the
+// original, a point correlates at all shifts where template and window overlap, and then rejects
+// most of them with a mask of allowed moves. The mask is a comparison here, not a second
+// convolution.
 #include <omp.h>
 
 #include "../suite.h"
@@ -21,20 +23,20 @@ enum {
     INNER = 20,
     OUTER = 31,
     POINTS = INNER + OUTER,
-    HALF = 25, // of a template: pixels on either side of its center
+    HALF = 25, // pixels of a template on either side of its center
     TEMPLATE = 2 * HALF + 1,
     AREA = TEMPLATE * TEMPLATE,
     WINDOW_HALF = 40,
     WINDOW = 2 * WINDOW_HALF + 1,
     PAD = TEMPLATE - 1, // zeros on every side of the window
     PADDED = WINDOW + 2 * PAD,
-    SHIFTS = WINDOW + PAD, // at which the template overlaps the window, on each axis
+    SHIFTS = WINDOW + PAD, // shifts with overlap of template and window, per axis
     SHIFT_NONE = SHIFTS / 2,
     BLOCK = 44, // shifts whose products stay in registers
     SHIFTS_PADDED = 3 * BLOCK,
-    MOVE_MOST = 5, // from one frame to the next, on each axis
-    RENEW = 10,    // frames
-    SIZE = 448,    // of a frame: rows and columns
+    MOVE_MOST = 5, // from one frame to the next, per axis
+    RENEW = 10,    // frames between renewals
+    SIZE = 448,    // rows and columns of a frame
     CENTER = SIZE / 2,
     PERIOD = 30, // of the heart beat, in frames
 };
@@ -47,22 +49,22 @@ struct place {
     int row, column;
 };
 
-// What one point's search needs. `sum` and `squares` are summed-area tables of the window.
+// One point's search. `sum` and `squares` are summed-area tables of the window.
 struct search {
     float window[PADDED][PADDED + SHIFTS_PADDED - SHIFTS]; // the last columns are padding, too
     int sum[PADDED + 1][PADDED + 1], squares[PADDED + 1][PADDED + 1];
-    float centered[TEMPLATE][TEMPLATE]; // the template less its mean
+    float centered[TEMPLATE][TEMPLATE]; // the template minus its mean
     double correlation[SHIFTS][SHIFTS];
 };
 
 struct point {
-    struct place base; // where the window is: as of the last renewal
+    struct place base; // place of the window: that of the last renewal
     struct place now;
     float template[TEMPLATE][TEMPLATE];
     struct search search;
 };
 
-// Where a pixel of the tissue at rest is in a frame: the heart contracts, and drifts a little.
+// The tissue's motion in a frame: the heart contracts, and drifts a little.
 struct motion {
     double scale, drift;
 };
@@ -72,7 +74,7 @@ static struct motion motion(int frame) {
     return (struct motion){1 - 0.04 * (1 - cos(phase)), 2 * sin(phase)};
 }
 
-// Speckle in a ring of muscle, with a dark cavity inside. 0 to 255.
+// Generate speckle in a ring of muscle, with a dark cavity inside: 0 to 255.
 static void make_tissue(float *tissue, float *scratch) {
     for (long i = 0; i < SIZE * SIZE; i++)
         scratch[i] = (float)noise_uniform(SEQUENCE_TISSUE, (uint64_t)i);
@@ -162,7 +164,7 @@ static void take_window(struct search *s, const float *frame, struct place base)
     }
 }
 
-// Of the pixels that the template covers when it begins at this row and column.
+// Return the sum over the pixels that the template covers at this row and column.
 static int covered(const int table[PADDED + 1][PADDED + 1], int row, int column) {
     return table[row + TEMPLATE][column + TEMPLATE] - table[row][column + TEMPLATE] -
            table[row + TEMPLATE][column] + table[row][column];
@@ -172,7 +174,7 @@ static int covered(const int table[PADDED + 1][PADDED + 1], int row, int column)
 static void multiply(const struct search *s, int shift, int first, float product[BLOCK]) {
     float sum[BLOCK] = {0};
     int begin = shift < PAD ? PAD - shift : 0;
-    int end = shift >= WINDOW ? SHIFTS - shift : TEMPLATE; // the other rows meet zeros
+    int end = shift >= WINDOW ? SHIFTS - shift : TEMPLATE; // other rows meet zeros
     for (int row = begin; row < end; row++)
         for (int column = 0; column < TEMPLATE; column++) {
             const float *window = &s->window[row + shift][column + first];
@@ -182,7 +184,7 @@ static void multiply(const struct search *s, int shift, int first, float product
     memcpy(product, sum, sizeof sum);
 }
 
-// Fill in a row of correlations. `norm`: the length of the centered template.
+// Compute a row of correlations. norm: length of the centered template.
 static void correlate(struct search *s, double norm, int shift) {
     float product[SHIFTS_PADDED];
     for (int first = 0; first < SHIFTS_PADDED; first += BLOCK)
@@ -194,7 +196,7 @@ static void correlate(struct search *s, double norm, int shift) {
     }
 }
 
-// Subtract the template's mean. Returns the length of what is left.
+// Subtract the template's mean. Returns the length of the rest.
 static double center(struct point *p) {
     double sum = 0, squares = 0;
     for (int i = 0; i < AREA; i++)
@@ -231,7 +233,7 @@ static void read_frame(float *to, const uint8_t *from) {
         to[i] = from[i];
 }
 
-// `track`: gets the points' places in each frame.
+// Track all points. track: set to the points' places in each frame.
 static void follow(struct point *points, const uint8_t *video, int frames, float *frame,
                    struct place *track) {
     for (int k = 0; k < frames; k++) {

@@ -8,13 +8,13 @@
 // Leukocyte Tracking Using CUDA", IPDPS 2009; Che et al., "Rodinia", IISWC 2009.
 //
 // Threads: two parallel loops detect cells in the first frame (scores by columns, dilation by
-// rows), then one in each frame tracks them; each ends with a barrier. Cells differ in their number
-// of iterations, and a team larger than the number of cells is partly idle. One thread refines the
-// detected cells and reads the frames.
+// rows). Then one loop per frame tracks them. Each loop ends with a barrier. Cells differ in their
+// number of iterations, and a team larger than the number of cells is partly idle. One thread
+// refines the detected cells and reads the frames.
 //
 // Differences: the video is generated, as 8-bit pixels, before the timed section. Only bright cells
-// are detected. Detected circles are refined by climbing the score, and not as a spline; the radial
-// snake's forces are our own. The loops have no schedule clause, as in the original.
+// are detected. Detected circles are refined by climbing the score, not as a spline. The radial
+// snake's forces are this program's own. The loops have no schedule clause, as in the original.
 #include <omp.h>
 
 #include "../suite.h"
@@ -26,11 +26,11 @@ enum {
     RADIUS_LEAST = 8,
     RADIUS_STEP = 2,
     RADIUS_MOST = RADIUS_LEAST + (CIRCLES - 1) * RADIUS_STEP,
-    MARGIN = RADIUS_MOST + 2, // pixels at the rim that are no cell's center
+    MARGIN = RADIUS_MOST + 2, // pixels at the rim without centers of cells
     DILATE = 12,
     CELLS_MOST = 64,
     SNAKE = 20,   // points on a contour
-    PATCH_X = 40, // around a cell: pixels on either side
+    PATCH_X = 40, // pixels around a cell, on either side
     PATCH_Y = 20,
     PATCH_WIDTH = 2 * PATCH_X + 1,
     PATCH_HEIGHT = 2 * PATCH_Y + 1,
@@ -39,18 +39,18 @@ enum {
 enum { SEQUENCE_CELL = 64, SEQUENCE_CAMERA };
 
 static const double threshold = 1.8;        // of the score
-static const double flow_x = 1, flow_y = 1; // where cells move, for the vector flow
+static const double flow_x = 1, flow_y = 1; // direction of the cells, for the vector flow
 
 struct problem {
-    int width, height, across, down; // pixels, and cells in a grid
-    int frames;                      // tracked, after the first one
+    int width, height, across, down; // frame in pixels; grid of cells
+    int frames;                      // number of tracked frames, after the first
 };
 
 struct cell {
     double x, y, radius;
 };
 
-// A snake: radii of points at equal angles.
+// A snake, a closed contour: radii of points at equal angles.
 struct snake {
     double x, y, expected, radius[SNAKE];
 };
@@ -84,7 +84,7 @@ static struct cell true_cell(const struct problem *p, int cell, int frame) {
     };
 }
 
-// Cells are bright disks with soft rims, on a vessel that is brightest in its middle.
+// Generate a frame: bright disks with soft rims, on a vessel that is brightest in its middle.
 static void make_frame(const struct problem *p, int frame, uint8_t *pixel) {
     struct image clean = make_image(p->width, p->height);
     for (int y = 0; y < p->height; y++)
@@ -111,7 +111,7 @@ static void read_frame(struct image *to, const uint8_t *pixel) {
 
 static int clamp(int value, int limit) { return value < 0 ? 0 : value < limit ? value : limit - 1; }
 
-// Central differences.
+// Compute central differences.
 static void gradients(const struct image *image, struct image *by_x, struct image *by_y) {
     for (int y = 0; y < image->height; y++)
         for (int x = 0; x < image->width; x++) {
@@ -139,8 +139,8 @@ static struct detector make_detector(const struct image *frame) {
     return d;
 }
 
-// Mean of the gradient towards a circle's center, by its deviation (GICOV): large if the circle is
-// a bright cell's rim.
+// Return the mean of the gradient towards a circle's center, divided by its deviation (GICOV):
+// large if the circle is a bright cell's rim.
 static double score(const struct detector *d, double x, double y, double radius) {
     double inward[ANGLES], sum = 0, squares = 0;
     for (int i = 0; i < ANGLES; i++) {
@@ -189,7 +189,7 @@ static void dilate(const struct image *from, struct image *to) {
         }
 }
 
-// Climb the score by smaller and smaller steps of center and radius.
+// Climb the score by shrinking steps of center and radius.
 static struct cell refine(const struct detector *d, struct cell c) {
     double best = score(d, c.x, c.y, c.radius);
     for (double step = 1; step > 0.1; step /= 2)
@@ -214,7 +214,7 @@ static struct cell refine(const struct detector *d, struct cell c) {
     return c;
 }
 
-// Returns the number of cells: local maxima of the score above the threshold.
+// Find cells: local maxima of the score above the threshold. Returns their number.
 static int detect(const struct image *frame, struct cell *cells) {
     struct detector d = make_detector(frame);
     struct image scores = make_image(frame->width, frame->height);
@@ -242,7 +242,7 @@ struct patch {
     double edge[PATCH_HEIGHT][PATCH_WIDTH], flow[2][PATCH_HEIGHT][PATCH_WIDTH];
 };
 
-// The size of the gradient, scaled to 0 to 1.
+// Take a patch around a snake: the size of the gradient, scaled to 0 to 1.
 static void take_patch(struct patch *p, const struct image *frame, const struct snake *s) {
     double least = INFINITY, most = 0;
     p->left = clamp((int)s->x - PATCH_X, frame->width);
@@ -269,7 +269,7 @@ static void take_patch(struct patch *p, const struct image *frame, const struct 
 // The regularized step function: 0 for negative numbers, 1 for positive ones.
 static double heaviside(double z) { return 0.5 + atan(z * 1e10) / M_PI; }
 
-// What flows into a pixel from its 8 neighbors, along the cells' motion.
+// Return the flow into a pixel from its 8 neighbors, along the cells' motion.
 static double inflow(const struct patch *p, double (*flow)[PATCH_WIDTH], int y, int x) {
     double sum = 0;
     for (int down = -1; down <= 1; down++)
@@ -282,7 +282,7 @@ static double inflow(const struct patch *p, double (*flow)[PATCH_WIDTH], int y, 
     return sum;
 }
 
-// Solve for the motion gradient vector flow. Returns the one of p->flow that has it.
+// Solve for the motion gradient vector flow. Returns the index of p->flow with the result.
 static int vector_flow(struct patch *p) {
     const double mu = 0.5, lambda = 8 * mu + 1, enough = 1e-5;
     double change = 1;
@@ -303,7 +303,7 @@ static int vector_flow(struct patch *p) {
     return now;
 }
 
-// The flow's slope at a place, from the surrounding pixels.
+// Compute the flow's slope at a place, from the surrounding pixels.
 static void slope(const struct patch *p, double (*flow)[PATCH_WIDTH], double x, double y,
                   double *by_x, double *by_y) {
     x = fmin(fmax(x, 1), p->width - 2.001);
@@ -351,7 +351,7 @@ static void track(const struct image *frame, struct snake *snakes, int count) {
     }
 }
 
-// Each generated cell must have been found once, and be near one of the places.
+// Check that each generated cell was found once and is near one of the places.
 static void check(const struct problem *p, int frame, const struct snake *snakes, int count) {
     if (count != p->across * p->down)
         fail("leukocyte: %d cells detected, not %d", count, p->across * p->down);

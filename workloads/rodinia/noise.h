@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-// Random numbers by position in a sequence: the same ones for any number of threads.
+// Random numbers by position in a sequence: the same for any number of threads.
 #ifndef LISSOM_WORKLOADS_RODINIA_NOISE_H
 #define LISSOM_WORKLOADS_RODINIA_NOISE_H
 
 #include <math.h>
 #include <stdint.h>
 
-// Uniform in (0, 1). `sequence` and `index` choose the number (splitmix64's output function).
+// Return a uniform number in (0, 1) for `sequence` and `index` (splitmix64's output function).
 static inline double noise_uniform(uint64_t sequence, uint64_t index) {
     uint64_t x = (sequence << 40) + index * 0x9e3779b97f4a7c15u + 0x2545f4914f6cdd1du;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -14,13 +14,13 @@ static inline double noise_uniform(uint64_t sequence, uint64_t index) {
     return ((double)((x ^ x >> 31) >> 12) + 0.5) * 0x1p-52;
 }
 
-// Normal distribution, mean 0, variance 1 (Box and Muller). Uses numbers 2 * index and the next.
+// Return a normal number, mean 0, variance 1 (Box and Muller). Uses 2 * index and the next.
 static inline double noise_normal(uint64_t sequence, uint64_t index) {
     double radius = sqrt(-2 * log(noise_uniform(sequence, 2 * index)));
     return radius * cos(2 * M_PI * noise_uniform(sequence, 2 * index + 1));
 }
 
-// A camera's grey level: 0 to 255.
+// Round to a camera's grey level: 0 to 255.
 static inline uint8_t noise_pixel(double level) {
     return (uint8_t)(level < 0 ? 0 : level > 255 ? 255 : level + 0.5);
 }

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: MIT */
-// A particle filter (sampling importance resampling) follows a disk through a noisy video.
+// A particle filter (sampling importance resampling) that follows a disk through a noisy video.
 //
 // Specification: Goodrum, Trotter, Aksel, Acton, Skadron, "Parallelization of Particle Filter
-// Algorithms", EAMA 2010; Che et al., "Rodinia", IISWC 2009; the filter of Arulampalam et al.,
-// "A Tutorial on Particle Filters", IEEE Trans. Signal Processing 50(2), 2002.
+// Algorithms", EAMA 2010; Che et al., "Rodinia", IISWC 2009; the filter of Arulampalam et al., "A
+// Tutorial on Particle Filters", IEEE Trans. Signal Processing 50(2), 2002.
 //
-// Threads: 2 parallel loops at first, then 8 in each frame but the first one; each ends with a
-// barrier. Two of the 8 have a reduction. One thread makes the video, sums up the weights into a
+// Threads: 2 parallel loops at first, then 8 in each frame but the first; each ends with a barrier.
+// Two of the 8 have a reduction. One thread makes the video, sums up the weights into a
 // distribution, and copies the resampled particles, while the others are idle. Resampling searches
 // the distribution from its start, so threads with later particles work longer.
 //
-// Differences: the reductions add fixed-point numbers, so that sums do not depend on the order;
-// weights are relative to a perfect match, which keeps them in that range; random numbers depend
-// on frame and particle, not on a state of each particle. The video is part of the timed section.
+// Differences: the reductions add fixed-point numbers, so that sums do not depend on the order.
+// Weights are relative to a perfect match, which keeps them in that range. Random numbers depend on
+// frame and particle, not on a state of each particle. The video is part of the timed section.
 #include <omp.h>
 
 #include "../suite.h"
@@ -25,7 +25,7 @@ enum { SEQUENCE_VIDEO = 1, SEQUENCE_X, SEQUENCE_Y, SEQUENCE_OFFSET };
 // The object's step from frame to frame, and the deviation that the filter assumes.
 static const double step_x = 1, step_y = -2, spread_x = 5, spread_y = 2;
 
-static const double weight_one = 0x1p30, place_one = 0x1p40; // the fixed-point numbers' units
+static const double weight_one = 0x1p30, place_one = 0x1p40; // units of the fixed-point numbers
 static const double weight_most = 0x1p16;
 
 struct video {
@@ -76,7 +76,7 @@ static void make_video(struct video *v, const struct disk *disk) {
     }
 }
 
-// Logarithm of how much likelier the disk is here than not; what is outside of the frame counts as
+// Return the log likelihood ratio of the disk at this place. Pixels outside the frame count as
 // background.
 static double likelihood(const struct video *v, const struct disk *disk, int frame, double px,
                          double py) {
@@ -104,7 +104,7 @@ static void begin(struct particles *p, const struct video *v) {
     }
 }
 
-// Move the particles and weigh them by what the frame shows.
+// Move the particles and weigh them by the frame.
 static void weigh(struct particles *p, const struct video *v, const struct disk *disk, int frame) {
     const double perfect = (INSIDE - OUTSIDE) * (INSIDE - OUTSIDE) / 50.0;
     uint64_t first = (uint64_t)frame * (uint64_t)p->count;
@@ -140,7 +140,7 @@ static struct place estimate(const struct particles *p) {
     return (struct place){x, y};
 }
 
-// The first particle whose distribution reaches `mark`. Searches from the start, as the original.
+// Return the first particle whose distribution reaches `mark`. Linear, as the original.
 static long search(const struct particles *p, double mark) {
     long i = 0;
     while (i < p->count - 1 && p->sum_to[i] < mark)
@@ -148,7 +148,7 @@ static long search(const struct particles *p, double mark) {
     return i;
 }
 
-// Draw as many particles as before, each as often as its weight says (systematic resampling).
+// Draw as many particles as before, in proportion to their weights (systematic resampling).
 static void resample(struct particles *p, int frame) {
     double share = 1 / (double)p->count, sum = 0;
     for (long i = 0; i < p->count; i++)

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-// The cheapest way through a grid from its first row to its last. A step leads to the next row, to
+// The cheapest path through a grid from its first row to its last. A step leads to the next row, to
 // the same column or a neighboring one.
 //
 // Specification: PathFinder of Che et al., "Rodinia: A Benchmark Suite for Heterogeneous
 // Computing", IISWC 2009, and of its release notes: dynamic programming, row by row.
 //
-// Threads: one parallel loop for each row after the first, so one barrier a row; a loop is short,
-// some ten microseconds of one CPU. One thread fills the grid from rand() before, which takes most
+// Threads: one parallel loop for each row after the first, so one barrier per row. A loop takes
+// some ten microseconds of one CPU. Before, one thread fills the grid from rand(), which takes most
 // of the time, while the others are idle. Both are part of the timed section.
 //
 // Differences: all classes solve grids one after another, which bounds the memory. The original
-// prints the grid before it solves it, unless built otherwise; this program does not, so its
-// serial share is smaller.
+// prints the grid before it solves it, unless built otherwise. This program does not, so its serial
+// share is smaller.
 #include <omp.h>
 
 #include "../suite.h"
 
-enum { COST_LIMIT = 10 }; // a cell costs less
+enum { COST_LIMIT = 10 }; // costs of cells are below
 
 struct grid {
     long rows, columns;
@@ -32,7 +32,7 @@ static struct grid make_grid(long rows, long columns) {
     return g;
 }
 
-// The cheapest of the cells that `column` may be reached from, or may lead to.
+// Return the cheapest of the cells from which, or to which, a step from `column` leads.
 static int cheapest(const int *row, long columns, long column) {
     int best = row[column];
     if (column > 0)
@@ -42,7 +42,7 @@ static int cheapest(const int *row, long columns, long column) {
     return best;
 }
 
-// Set best[i] to the cost of the best way that ends in column i of the last row.
+// Set best[i] to the cost of the best path that ends in column i of the last row.
 static void solve(const struct grid *g, int *best) {
     int *to = suite_memory(sizeof(int) * (size_t)g->columns), *from = best;
     memcpy(from, g->cost, sizeof(int) * (size_t)g->columns);
@@ -60,8 +60,8 @@ static void solve(const struct grid *g, int *best) {
     free(from == best ? to : from);
 }
 
-// Walk the grid from its end, serially: the best way's cost, and the way's cells added up, must be
-// what solve() found.
+// Walk the grid from its end, serially. The best path's cost, and the sum of its cells, must be
+// those of solve().
 static void check(const struct grid *g, const int *best) {
     int *left = suite_memory(sizeof(int) * (size_t)(g->rows * g->columns)), found = best[0];
     long last = g->rows - 1, columns = g->columns, column = 0;

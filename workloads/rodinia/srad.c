@@ -7,10 +7,10 @@
 //
 // Threads: two parallel loops over rows in each iteration (diffusion coefficients, the update), so
 // two barriers. Before them one thread computes the statistics of the region of interest. One
-// thread also takes the exponential of the image at first and its logarithm at last.
+// thread also takes the exponential of the image first, and its logarithm last.
 //
 // Differences: the image is generated (a tissue with two cysts, and speckle of several looks).
-// Iterations are 20 to 170; the original takes their number as an argument.
+// There are 20 to 170 iterations; the original takes their number as an argument.
 #include <omp.h>
 
 #include "../suite.h"
@@ -18,12 +18,12 @@
 
 enum { SEQUENCE_SPECKLE = 16, LOOKS = 4, LOOPS_AN_ITERATION = 2 };
 
-static const float rate = 0.5f; // lambda: how much of the flow one iteration moves
+static const float rate = 0.5f; // lambda: part of the flow that one iteration moves
 
 struct image {
     long rows, columns;
-    long region;       // the region of interest: as many rows and columns from the corner
-    const float *echo; // as the scanner gives it: the logarithm of the level
+    long region;       // the region of interest: rows and columns from the corner
+    const float *echo; // the scanner's output: the logarithm of the level
     float *level;
     float *north, *south, *west, *east; // differences to the neighbors
     float *diffusion;
@@ -33,7 +33,7 @@ struct statistics {
     double mean, variance;
 };
 
-// The tissue's echo without speckle. The region of interest is in the homogeneous part.
+// Return the tissue's echo without speckle. The region of interest is homogeneous.
 static double tissue(const struct image *image, long row, long column) {
     double y = (double)row / (double)image->rows, x = (double)column / (double)image->columns;
     if (hypot(y - 0.35, x - 0.7) < 0.15)
@@ -43,7 +43,7 @@ static double tissue(const struct image *image, long row, long column) {
     return 0.5;
 }
 
-// The tissue with speckle: the amplitude of exponentially distributed power, a mean of looks.
+// Generate the tissue with speckle: amplitude of exponential power, a mean of looks.
 static void make_echo(const struct image *image, float *echo) {
     for (long i = 0; i < image->rows * image->columns; i++) {
         double power = 0;
@@ -75,8 +75,9 @@ static struct statistics region_statistics(const struct image *image) {
     return (struct statistics){mean, squares / count - mean * mean};
 }
 
-// Between 0, at an edge, and 1, in homogeneous tissue. `speckle`: squared coefficient of variation
-// of homogeneous tissue. The others are relative to the level: `gradient` squared, `laplacian`.
+// Return the diffusion coefficient: from 0, at an edge, to 1, in homogeneous tissue. gradient: its
+// square, relative to the level; laplacian: relative to the level; speckle: squared coefficient of
+// variation of homogeneous tissue.
 static float coefficient(float gradient, float laplacian, float speckle) {
     float deviation = 1 + 0.25f * laplacian;
     float variation = (0.5f * gradient - 0.0625f * laplacian * laplacian) / (deviation * deviation);
@@ -122,7 +123,7 @@ static void diffuse(const struct image *image) {
     }
 }
 
-// Mean difference of level between the brighter cyst and the darker one.
+// Return the mean difference of level between the brighter and the darker cyst.
 static double contrast(const struct image *image) {
     double sum[2] = {0}, count[2] = {0};
     for (long row = 0; row < image->rows; row++)

@@ -5,16 +5,20 @@
 // N-body Methods", 1995. Cells have quadrupoles, and leaves up to 10 bodies. The bodies are two
 // clusters of Plummer's model (Aarseth, Henon, Wielen, 1974).
 //
-// Synchronization: a time step has 4 barriers. Between them: threads insert their bodies in the
-// tree, and lock a cell, by an array of 2048 locks, to change one of its children; they sum up the
-// cells they have made, and spin, without pause or yield, until another thread has summed up a
-// child; they take their zone of the tree's cost, compute forces and move their bodies, and merge
-// the limits of space under one lock. Zones have equal costs by the step before, so imbalance is
-// small in the forces, but not in the insertions and sums.
+// Synchronization: a time step has 4 barriers, and these phases:
+// - Threads insert their bodies in the tree. To change a child of a cell they lock the cell, in an
+//   array of 2048 locks.
+// - They sum up the cells that they have made. They spin, without pause or yield, until other
+//   threads have summed up the children.
+// - They take their zone of the tree's cost, compute forces and move their bodies. They merge the
+//   limits of space under one lock.
+//
+// Zones have equal costs by the previous step, so imbalance is small in the forces, but not in the
+// insertions and sums.
 //
 // Differences: a zone follows the order of octants, not a rotated one. Leaves have copies of their
-// bodies' positions, since the original moves bodies while others compute. A leaf's bodies are in
-// the order of their numbers, so that results do not depend on the threads.
+// bodies' positions, since the original moves bodies while others compute. A leaf's bodies are
+// sorted by number, so that results do not depend on the threads.
 #include "parmacs.h"
 
 enum { LEAF = 10, LOCKS = 2048, DEPTH = 30, CHUNK = 256, OCTANTS = 8 };
@@ -34,27 +38,27 @@ struct body {
     _Alignas(LINE) double mass;
     double at[3], speed[3], pull[3], potential;
     uint32_t place[3]; // in the root cube, in units of its side / 2^DEPTH
-    long cost;         // interactions in the step before
+    long cost;         // interactions in the previous step
 };
 
-// Six numbers of the quadrupole: xx, yy, zz, xy, xz, yz.
+// The quadrupole has xx, yy, zz, xy, xz, yz.
 struct moments {
     double mass, centre[3], quadrupole[6];
 };
 
 struct node {
     int is_leaf;       // never changes: threads read it without a lock
-    int level;         // the root's is 0
-    uint32_t place[3]; // of the corner
-    atomic_int summed; // `moments` and `cost` hold
+    int level;         // 0: the root
+    uint32_t place[3]; // place of the corner
+    atomic_int summed; // 1: `moments` and `cost` are valid
     struct moments moments;
     long cost;
 };
 
 struct leaf {
     struct node node;
-    int count, body[LEAF]; // changes under the lock of the cell above
-    // Copies of the bodies', since others move these meanwhile.
+    int count, body[LEAF]; // protected by the lock of the cell above
+    // Copies of the bodies' data, since other threads move the bodies meanwhile.
     double mass[LEAF], at[LEAF][3];
     long cost[LEAF];
 };
@@ -76,10 +80,10 @@ struct box {
     double low[3], high[3];
 };
 
-// What a thread has of its own.
+// One thread's data.
 struct zone {
     struct pool cells, leaves;
-    int *own; // bodies
+    int *own; // the thread's bodies
     long count, room;
     double kinetic, potential;
 };
@@ -89,7 +93,7 @@ struct barnes {
     struct body *bodies;
     struct zone *zones;
     struct cell *root;
-    struct box box[2];               // of this step and the next; changes under count_lock
+    struct box box[2];               // of this step and the next; protected by count_lock
     double kinetic[2], potential[2]; // of the first step and the last
     pthread_mutex_t count_lock, cell_locks[LOCKS];
 };
@@ -144,8 +148,8 @@ static struct leaf *make_leaf(struct zone *z, int level, const uint32_t *place) 
     return l;
 }
 
-// A cell in place of a full leaf, whose bodies get to leaves below the cell. No other thread knows
-// of the cell yet.
+// Make a cell in place of a full leaf, whose bodies move to leaves below the cell. No other thread
+// can reach the cell yet.
 static struct cell *split(struct barnes *b, struct zone *z, long id, struct leaf *full) {
     int level = full->node.level, bodies[LEAF], count = full->count;
     struct cell *c = make_cell(z, id, level, full->node.place);
@@ -167,7 +171,7 @@ static struct cell *split(struct barnes *b, struct zone *z, long id, struct leaf
     return c;
 }
 
-// Change the child of a cell that a body belongs to. Returns whether the body is in the tree now.
+// Change the child of a cell that contains a body. Returns whether the body is in the tree now.
 static int insert_below(struct barnes *b, struct zone *z, long id, struct cell *c, int body) {
     const uint32_t *place = b->bodies[body].place;
     struct node *_Atomic *slot = &c->child[octant(place, c->node.level)];
@@ -220,7 +224,7 @@ static void locate(struct body *body, const struct box *box) {
     }
 }
 
-// Add a point or a sum of points. Pre: the centre of the sum is known.
+// Add a point or a sum of points to `sum`. Pre: the centre of `sum` is known.
 static void add_moments(struct moments *sum, const struct moments *part) {
     double d[3];
     for (int axis = 0; axis < 3; axis++)
@@ -283,8 +287,8 @@ static void sum_cell(struct cell *c) {
     atomic_store_explicit(&c->node.summed, 1, memory_order_release);
 }
 
-// The leaves first: a leaf that was split is older than the cell above it. Cells below others are
-// newer, so that no two threads wait for each other.
+// Sum up the thread's own leaves, then cells. A leaf that was split is older than the cell above
+// it. Cells below others are newer, so no two threads wait for each other.
 static void sum_own(struct barnes *b, struct zone *z) {
     for (long i = z->leaves.used; i-- > 0;)
         sum_leaf(b, pool_item(&z->leaves, i));
@@ -302,7 +306,7 @@ static void own(struct zone *z, int body) {
     z->own[z->count++] = body;
 }
 
-// Own the bodies whose costs begin in [low, high). `before`: the cost of all bodies before a node.
+// Own the bodies whose costs begin in [low, high). before: cost of all bodies before the node.
 static void take_zone(struct zone *z, const struct node *n, long before, long low, long high) {
     if (before >= high || before + n->cost <= low)
         return;
@@ -323,7 +327,7 @@ static void take_zone(struct zone *z, const struct node *n, long before, long lo
     }
 }
 
-// What a body and its walk over the tree need at hand.
+// Data of a body and its walk over the tree.
 struct walk {
     const struct body *body;
     int number;
@@ -402,7 +406,8 @@ static struct box empty_box(void) {
     return (struct box){{INFINITY, INFINITY, INFINITY}, {-INFINITY, -INFINITY, -INFINITY}};
 }
 
-// Leapfrog: the second half of the step before, if there was one, then the first half of this one.
+// Move a body by leapfrog: the second half of the previous step unless this is the first, then the
+// first half of this one.
 static void move(struct zone *z, struct body *body, int first) {
     double square = 0;
     for (int axis = 0; axis < 3; axis++) {
@@ -491,13 +496,13 @@ static void random_direction(uint64_t *drawn, double length, double *to) {
         to[axis] *= length / sqrt(square);
 }
 
-// A body of a cluster by Plummer's model. The units are those of Heggie and Mathieu (1986), but
-// for the cluster's mass, which is 1/2.
+// Make a body of a cluster by Plummer's model. The units are those of Heggie and Mathieu (1986),
+// except for the cluster's mass, which is 1/2.
 static void make_body(struct body *body, uint64_t *drawn) {
     double scale = 3 * acos(-1) / 16, radius, q;
     do
         radius = 1 / sqrt(pow(next_uniform(drawn), -2.0 / 3) - 1);
-    while (!(radius < 9)); // the outer 2 % of the mass reach to infinity
+    while (!(radius < 9)); // the outer 2 % of the mass extend to infinity
     random_direction(drawn, radius * scale, body->at);
     do
         q = next_uniform(drawn);
@@ -506,7 +511,7 @@ static void make_body(struct body *body, uint64_t *drawn) {
     random_direction(drawn, speed / sqrt(2 * scale), body->speed);
 }
 
-// The second half of the bodies is a copy of the first, at a distance.
+// Make all bodies. The second half is a copy of the first, at a distance.
 static void make_bodies(struct barnes *b) {
     uint64_t drawn = 0;
     double centre[3] = {0}, drift[3] = {0};

@@ -5,11 +5,11 @@
 // Cache-Coherent Multiprocessors", ASPLOS 1994. Blocks are of 16x16 elements, each contiguous in
 // memory. There is no pivoting: the diagonal dominates.
 //
-// Synchronization: threads form a grid, and own the blocks that are scattered over it in both
-// dimensions. Each step has 2 barriers: after its owner has factored the diagonal block, while all
-// others wait, and after the owners of the block row and column have updated these. The update of
-// the interior needs none. The interior shrinks from step to step, so that fewer and fewer threads
-// own any of its blocks. The program takes 2 barriers before its steps and 1 after.
+// Synchronization: threads form a grid, which is repeated over the matrix to assign its blocks.
+// Each step has 2 barriers. The first follows the factoring of the diagonal block by its owner,
+// while all others wait. The second follows the update of the block row and column by their owners.
+// The update of the interior needs none. The interior shrinks from step to step, so fewer and fewer
+// threads own any of its blocks. The program has 2 barriers before its steps and 1 after.
 //
 // Differences: the matrix is a multiple of blocks; all blocks are in one array.
 #include "parmacs.h"
@@ -22,7 +22,7 @@ static const long sizes[] = {1280, 128, 2240, 3584};
 typedef double block[BLOCK][BLOCK];
 
 struct matrix {
-    long size, blocks; // of a side
+    long size, blocks; // elements and blocks per side
     block *block;      // row by row
 };
 
@@ -41,7 +41,7 @@ static void make_block(const struct matrix *m, long i, long j) {
             (*to)[row][column] = element(m->size, i * BLOCK + row, j * BLOCK + column);
 }
 
-// The lower triangle gets L, whose diagonal is 1, and the upper one U.
+// Factor a block: the lower triangle becomes L, whose diagonal is 1, the upper one U.
 static void factor(block *a) {
     for (int k = 0; k < BLOCK; k++)
         for (int i = k + 1; i < BLOCK; i++) {
@@ -51,7 +51,7 @@ static void factor(block *a) {
         }
 }
 
-// a = a * U^-1, of the diagonal block's U.
+// a = a * U^-1, where U is the diagonal block's.
 static void divide_right(block *a, const block *diagonal) {
     for (int i = 0; i < BLOCK; i++)
         for (int k = 0; k < BLOCK; k++) {
@@ -61,7 +61,7 @@ static void divide_right(block *a, const block *diagonal) {
         }
 }
 
-// a = L^-1 * a, of the diagonal block's L.
+// a = L^-1 * a, where L is the diagonal block's.
 static void divide_left(block *a, const block *diagonal) {
     for (int k = 0; k < BLOCK; k++)
         for (int i = k + 1; i < BLOCK; i++) {
@@ -85,7 +85,7 @@ static void subtract_product(block *a, const block *left, const block *right) {
     }
 }
 
-// The first index from `least` on that has `remainder` modulo `stride`.
+// Return the first index from `least` on that has `remainder` modulo `stride`.
 static long first_from(long least, long remainder, long stride) {
     return least + ((remainder - least) % stride + stride) % stride;
 }
@@ -120,7 +120,7 @@ static void work(struct team *team, long id, void *shared) {
     barrier_wait(&team->barrier);
 }
 
-// to = the product of the upper triangle, or of the lower one with ones on the diagonal.
+// to = upper triangle, or lower one with ones on the diagonal, times `from`.
 static void multiply(const struct matrix *m, int upper, double *to, const double *from) {
     for (long i = 0; i < m->size; i++) {
         to[i] = upper ? 0 : from[i];
@@ -129,7 +129,7 @@ static void multiply(const struct matrix *m, int upper, double *to, const double
     }
 }
 
-// The largest element of L * U * x - A * x, in units of the largest of A * x.
+// Return the largest element of L * U * x - A * x, relative to the largest of A * x.
 static double residual(const struct matrix *m) {
     size_t bytes = sizeof(double) * (size_t)m->size;
     double *x = suite_memory(bytes), *half = suite_memory(bytes), *product = suite_memory(bytes);

@@ -3,19 +3,19 @@
 // SPLASH-2 Programs: Characterization and Methodological Considerations", ISCA 1995, and Singh,
 // Weber, Gupta, "SPLASH", CSL-TR-92-526. The model has two layers and is quasi-geostrophic
 // (Holland, J. Phys. Oceanography 8, 1978). A time step evaluates Laplacians and Jacobians
-// (Arakawa, 1966), and solves a Helmholtz equation and a Poisson equation for the change of the
+// (Arakawa, 1966). It solves a Helmholtz equation and a Poisson equation for the change of the
 // stream functions. The solver is the multigrid Cycle C of Brandt (Math. Comp. 31, 1977) with
 // red-black Gauss-Seidel sweeps.
 //
 // Synchronization: each thread owns a rectangle of each grid. A time step has 10 barriers and one
 // lock for an integral over the basin. A sweep of the solver has 4 barriers and one lock for the
-// global error, at any level. A transfer to a coarser grid has one more. Coarse grids have too few
-// points for many threads: these only wait.
+// global error, at any level. A transfer to a coarser grid has one more barrier. Coarse grids have
+// too few points for many threads: the others only wait.
 //
-// Differences: grids have 2^k + 1 points a side, not 2^k + 2. Arrays are of the whole grid, as in
-// the original's "non-contiguous partitions", so threads copy no borders; the residual is stored
+// Differences: grids have an edge of 2^k + 1 points, not 2^k + 2. Arrays are of the whole grid, as
+// in the original's "non-contiguous partitions", so threads copy no borders. The residual is stored
 // before a transfer instead. The number of threads need not be a power of two. The coarsest grid
-// does not depend on it, and the integral is in fixed point, so that results do not either.
+// does not depend on it, and the integral is in fixed point, so results do not depend on it either.
 #include "parmacs.h"
 
 enum { LEVELS = 8, COARSEST = 9, LAYERS = 2, MAX_SWEEPS = 5000, OWNED = 64 };
@@ -23,22 +23,23 @@ enum { LEVELS = 8, COARSEST = 9, LAYERS = 2, MAX_SWEEPS = 5000, OWNED = 64 };
 static const char *const classes[] = {"small", "test", "medium", "large", NULL};
 static const struct {
     long points, steps;
-    double difference; // mean one of the layers' stream functions at the end
+    double difference; // mean difference of the layers' stream functions at the end
 } sizes[] = {{257, 64, 4082.7569021707},
              {65, 4, 4168.3857021914},
              {513, 76, 4067.0632033207},
              {1025, 66, 4059.3921559131}};
 
-// The basin: metres and seconds.
+// The basin, in metres and seconds.
 static const double length = 4e6, depth[LAYERS] = {1000, 4000}, total_depth = 5000;
 static const double coriolis = 9.3e-5, beta = 2e-11, reduced_gravity = 0.02, wind = 1e-4;
 static const double bottom_friction = 1e-7, time_step = 7200, time_filter = 0.05;
-static const double tolerance = 1e-15; // of the equations' residuals, 1/s^2
-// Brandt's parameters: a sweep that leaves more of the error is slow; coarser grids solve up to.
+static const double tolerance = 1e-15; // bound of the equations' residuals, 1/s^2
+// Brandt's parameters. slow: a sweep that leaves more of the error is slow. coarse_accuracy: part
+// of the error to which coarser grids solve.
 static const double slow = 0.6, coarse_accuracy = 0.3;
 static const double fixed_point = 0x1p26;
 
-// Rows and columns, without the ends.
+// Ranges of rows and columns, without their ends.
 struct part {
     long row, row_end, column, column_end;
 };
@@ -57,11 +58,11 @@ struct ocean {
     struct level level[LEVELS];
     double lambda2; // inverse square of the radius of deformation
     // Index 0 is the upper layer.
-    double *psi[LAYERS], *before[LAYERS]; // stream function, now and a step ago
+    double *psi[LAYERS], *before[LAYERS]; // stream function, now and one step ago
     double *vorticity[LAYERS], *old_vorticity[LAYERS];
     double *friction4[LAYERS], *friction6[LAYERS]; // Laplacians of old_vorticity
     double *advection[LAYERS], *exchange;          // Jacobians
-    double *baroclinic, *barotropic; // changes of psi[0] - psi[1] but for `unit`, and of the mean
+    double *baroclinic, *barotropic; // changes of psi[0] - psi[1] without `unit`, and of the mean
     double *baroclinic_rhs, *barotropic_rhs;
     double *unit; // solution of the homogeneous Helmholtz equation that is 1 at the border
     pthread_mutex_t error_lock, integral_lock;
@@ -72,7 +73,7 @@ struct ocean {
     int owned_count;
 };
 
-// The inner points of a grid that thread `id` owns.
+// Return the inner points of a grid that thread `id` owns.
 static struct part inner_part(const struct team *team, long id, long points) {
     long rows = team_rows(team->threads), columns = team->threads / rows;
     long y = id / columns, x = id % columns;
@@ -83,7 +84,7 @@ static struct part inner_part(const struct team *team, long id, long points) {
     return p;
 }
 
-// The same with the points of the border that are next to it.
+// Return the points of a grid that thread `id` owns, with adjacent points of the border.
 static struct part whole_part(const struct team *team, long id, long points) {
     struct part p = inner_part(team, id, points);
     long rows = team_rows(team->threads), columns = team->threads / rows;
@@ -95,7 +96,7 @@ static struct part whole_part(const struct team *team, long id, long points) {
 }
 
 // Sweep over the points of one color: those whose row and column add up to it, modulo 2. Returns
-// the largest residual that was found.
+// the largest residual found.
 static double relax(const struct level *l, const struct part *p, double lambda2, int color) {
     double worst = 0, diagonal = 4 + lambda2 * l->spacing2, scale = 1 / diagonal;
     for (long i = p->row; i < p->row_end; i++) {
@@ -125,7 +126,7 @@ static void store_residual(const struct level *l, const struct part *p, double l
             l->residual[i * l->points + j] = residual_at(l, lambda2, i, j);
 }
 
-// Full weighting of the finer grid's residual; the first guess is 0.
+// Restrict the finer grid's residual by full weighting. The first guess is 0.
 static void restrict_to(const struct level *coarse, const struct level *fine,
                         const struct part *p) {
     long n = fine->points;
@@ -139,7 +140,7 @@ static void restrict_to(const struct level *coarse, const struct level *fine,
         }
 }
 
-// Add the coarser grid's solution, bilinearly.
+// Add the coarser grid's solution, interpolated bilinearly.
 static void correct(const struct level *fine, const struct level *coarse, const struct part *p) {
     for (long i = p->row; i < p->row_end; i++) {
         const double *low = coarse->q + i / 2 * coarse->points;
@@ -150,7 +151,7 @@ static void correct(const struct level *fine, const struct level *coarse, const 
     }
 }
 
-// One red and one black sweep of all threads. Returns the largest residual of all.
+// Run one red and one black sweep of all threads. Returns the largest residual of all.
 static double sweep(struct ocean *o, struct team *team, long id, const struct level *l,
                     double lambda2) {
     struct part p = inner_part(team, id, l->points);
@@ -218,7 +219,7 @@ static void laplacian(const struct ocean *o, const struct part *p, double *to, c
     }
 }
 
-// Arakawa's Jacobian of `a` and of `b` + slope * y: it conserves energy and enstrophy.
+// Compute Arakawa's Jacobian of `a` and `b` + slope * y: it conserves energy and enstrophy.
 static void jacobian(const struct ocean *o, const struct part *p, double *to, const double *from_a,
                      const double *from_b, double slope) {
     long n = o->points;
@@ -245,7 +246,7 @@ static int64_t sum_part(const struct ocean *o, const struct part *p, const doubl
     return sum;
 }
 
-// What drives each layer's vorticity, combined to the right hand sides of both equations.
+// Combine the terms of each layer's vorticity to the right-hand sides of both equations.
 static void right_sides(struct ocean *o, const struct part *p) {
     double viscosity = pow(o->spacing, 4) / (640 * time_step);
     double pi2 = 2 * acos(-1), weight[LAYERS];
@@ -265,7 +266,7 @@ static void right_sides(struct ocean *o, const struct part *p) {
     }
 }
 
-// Give the solver a guess with its border, and the right hand side.
+// Load a guess with its border, and the right-hand side, into the solver.
 static void load(const struct ocean *o, const struct team *team, long id, const double *guess,
                  const double *rhs) {
     struct part inner = inner_part(team, id, o->points), whole = whole_part(team, id, o->points);
@@ -273,8 +274,8 @@ static void load(const struct ocean *o, const struct team *team, long id, const 
     copy(o, &inner, o->level[o->finest].rhs, rhs);
 }
 
-// Leapfrog with a filter; the first step is a forward one. The baroclinic change gets as much of
-// the unit solution as makes its integral over the basin 0.
+// Advance time: leapfrog with a filter; the first step is a forward one. The baroclinic change gets
+// a multiple of the unit solution, so that its integral over the basin is 0.
 static void advance(struct ocean *o, const struct part *p, long step) {
     double factor = -(double)o->integral / (double)o->unit_integral;
     double interval = step ? 2 * time_step : time_step, filter = step ? time_filter : 0;
@@ -333,7 +334,7 @@ static void do_step(struct ocean *o, struct team *team, long id, long step) {
     barrier_wait(barrier);
 }
 
-// A gyre in both layers, and eddies of opposite signs, whose integral is 0.
+// Set the initial state: a gyre in both layers, and eddies of opposite signs with integral 0.
 static void set_initial(struct ocean *o, const struct part *p) {
     double step = acos(-1) / (double)(o->points - 1);
     for (long i = p->row; i < p->row_end; i++)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-// What the programs of splash/ share: the primitives of the PARMACS macros (Lusk, Overbeek et al.,
-// "Portable Programs for Parallel Processors", 1987), in which SPLASH-2 is written, over POSIX
+// Shared by the programs of splash/: the primitives of the PARMACS macros (Lusk, Overbeek et al.,
+// "Portable Programs for Parallel Processors", 1987), in which SPLASH-2 is written, with POSIX
 // threads. A lock is a mutex. A barrier and a pause flag are a mutex and a condition variable.
 //
 // Counts in the line of JSON: "barriers": episodes, not arrivals; "locks": acquisitions of program
@@ -50,7 +50,7 @@ static inline void lock(pthread_mutex_t *mutex) {
 
 static inline void unlock(pthread_mutex_t *mutex) { pthread_mutex_unlock(mutex); }
 
-// One thread sets a flag, one waits for it and clears it: PARMACS's "pause".
+// PARMACS's "pause": one thread sets the flag, another waits for it and clears it.
 struct flag {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
@@ -85,7 +85,7 @@ static inline void flag_clear(struct flag *f) {
 struct team {
     long threads;
     struct barrier barrier;
-    pthread_mutex_t mutex; // of the members below
+    pthread_mutex_t mutex; // protects the members below
     long next_id;
     struct counts total;
     void (*work)(struct team *team, long id, void *shared);
@@ -107,7 +107,7 @@ static inline void *team_member(void *argument) {
     return NULL;
 }
 
-// Run work(team, id, shared) in all threads, the calling one among them, and wait for their ends.
+// Run work(team, id, shared) in all threads, including the calling one, and wait for them to end.
 // Time it, and add to the counts of `s`.
 static inline void team_run(struct suite *s, void (*work)(struct team *, long, void *),
                             void *shared) {
@@ -132,7 +132,7 @@ static inline void team_run(struct suite *s, void (*work)(struct team *, long, v
     suite_count(s, "spins", team.total.spins);
 }
 
-// Rows of the most square grid of rows x columns of threads.
+// Return the rows of the most square grid of rows x columns threads.
 static inline long team_rows(long threads) {
     long rows = 1;
     for (long i = 1; i * i <= threads; i++)

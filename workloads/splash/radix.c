@@ -4,11 +4,11 @@
 // of Blelloch et al., "A Comparison of Sorting Algorithms for the Connection Machine CM-2", 1991.
 // Keys have 30 bits, digits 10, and each key is the mean of four random numbers.
 //
-// Synchronization: in each of the 3 passes, each thread counts the digits of its keys; a binary
-// tree over threads adds the counts up to its root, and hands the sums of lower threads down to its
-// leaves; then each thread moves its keys. Parents and children wait for each other by pause
-// flags, 2 * (threads - 1) a pass. Half of the threads idle at each level of the tree. A pass has 4
-// barriers, a sort 2 more. A class is a number of sorts, one after another.
+// Synchronization: in each of the 3 passes, each thread counts the digits of its keys. A binary
+// tree over threads adds the counts up to its root, and passes the sums of lower threads down to
+// its leaves. Then each thread moves its keys. Parents and children wait for each other by pause
+// flags, 2 * (threads - 1) per pass. Half of the threads idle at each level of the tree. A pass has
+// 4 barriers, a sort 2 more. A class is a number of sorts, one after another.
 //
 // Differences: the number of threads need not be a power of two; nodes of the tree without a right
 // child copy the counts of the left one.
@@ -24,8 +24,8 @@ static const struct {
 // A node covers 2^level threads.
 struct node {
     _Alignas(LINE) struct flag done;
-    long count[DIGITS]; // of all keys of these threads
-    long start[DIGITS]; // where their first key of a digit goes
+    long count[DIGITS]; // numbers of all keys of these threads
+    long start[DIGITS]; // place of their first key of each digit
 };
 
 struct radix {
@@ -34,7 +34,7 @@ struct radix {
     struct node *tree[MAX_LEVELS]; // from the leaves to the root
     int levels;
     pthread_mutex_t sum_lock;
-    // Sums of all threads, under sum_lock.
+    // Sums of all threads, protected by sum_lock.
     uint64_t made, made_squares, found, found_squares, checksum;
     long disorders;
 };
@@ -60,12 +60,12 @@ static void count_digits(const uint32_t *keys, long first, long end, int shift, 
         count[keys[i] >> shift & (DIGITS - 1)]++;
 }
 
-// The level of the highest node that thread `id` computes: it is no right child, or the root.
+// Return the level of the highest node of thread `id`: no right child, or the root.
 static int top_level(const struct radix *r, long id) {
     return id ? __builtin_ctzl((unsigned long)id) : r->levels - 1;
 }
 
-// The right child of the node at `level` + 1, whose left child thread `id` computes; or NULL.
+// Return the right child of the node at `level` + 1 that thread `id` computes, or NULL.
 static struct node *right_child(const struct radix *r, long threads, long id, int level) {
     return id + (1L << level) < threads ? r->tree[level] + (id >> level) + 1 : NULL;
 }

@@ -2,9 +2,9 @@
 // Ray casting of a volume, as Volrend of SPLASH-2: Woo, Ohara, Torrie, Singh, Gupta, "The SPLASH-2
 // Programs: Characterization and Methodological Considerations", ISCA 1995. The algorithm is that
 // of Nieh and Levoy, "Volume Rendering on Scalable Shared-Memory MIMD Architectures", 1992, and
-// Levoy, "Efficient Ray Tracing of Volume Data", ACM Trans. Graphics 9, 1990: a table of shades by
-// direction of the surface, a pyramid of bits to skip transparent space, trilinear interpolation,
-// and rays that end early. Frames turn the volume by 3 degrees each.
+// Levoy, "Efficient Ray Tracing of Volume Data", ACM Trans. Graphics 9, 1990. It has a table of
+// shades by direction of the surface, a pyramid of bits to skip transparent space, trilinear
+// interpolation, and rays that end early. Each frame turns the volume by 3 degrees.
 //
 // Synchronization: a frame has 5 barriers and 2 busy waits. Each thread decrements a counter, under
 // a lock, after its share of the shades, and spins until the counter is 0. It then takes tiles of
@@ -27,21 +27,21 @@ static const struct {
              {128, 60, 23.427804000289},
              {256, 40, 21.944251844618}};
 
-static const float opaque = 0.95f, sight = 0.02f; // a ray's limits for its end and for a sample
+static const float opaque = 0.95f, sight = 0.02f; // opacity limits: end of a ray, visible sample
 
 struct voxel {
     uint8_t density, opacity;
-    uint16_t normal; // index to the shades
+    uint16_t normal; // index of the shade
 };
 
-// Pixels, without the ends.
+// Ranges of pixels, without their ends.
 struct section {
     long x, x_end, y, y_end, tiles_x, tiles;
 };
 
 struct queue {
     _Alignas(LINE) pthread_mutex_t lock;
-    atomic_long next; // tile; changes under the lock
+    atomic_long next; // next tile; written under the lock
     struct section section;
 };
 
@@ -59,9 +59,9 @@ struct volrend {
     struct view view;
     struct queue *queues;
     pthread_mutex_t count_lock, unfinished_lock;
-    atomic_long unshaded;   // threads that have not made their shades
-    atomic_long unfinished; // threads that have not emptied their queues
-    // Sums of all threads and frames, under count_lock.
+    atomic_long unshaded;   // number of threads that have not made their shades
+    atomic_long unfinished; // number of threads that have not emptied their queues
+    // Sums of all threads and frames, protected by count_lock.
     uint64_t checksum, brightness, samples;
 };
 
@@ -69,7 +69,7 @@ static struct voxel *voxel_at(const struct volrend *v, long x, long y, long z) {
     return v->voxels + (z * v->size + y) * v->size + x;
 }
 
-// Smooth noise in [0, 1) of a lattice with the given spacing.
+// Return smooth noise in [0, 1) of a lattice with the given spacing.
 static float noise(const long *at, long spacing) {
     float sum = 0;
     for (int corner = 0; corner < 8; corner++) {
@@ -86,7 +86,7 @@ static float noise(const long *at, long spacing) {
     return sum;
 }
 
-// A head: skin, skull and brain are ellipsoids with rough surfaces.
+// Generate a head: skin, skull and brain are ellipsoids with rough surfaces.
 static void make_volume(struct volrend *v) {
     const float axes[3] = {0.36f, 0.46f, 0.40f};
     long at[3], n = v->size;
@@ -110,7 +110,7 @@ static void make_volume(struct volrend *v) {
             }
 }
 
-// Central differences of the density, one-sided at the border.
+// Compute central differences of the density, one-sided at the border.
 static void gradient(const struct volrend *v, long x, long y, long z, float *g) {
     long at[3] = {x, y, z};
     for (int axis = 0; axis < 3; axis++) {
@@ -122,7 +122,8 @@ static void gradient(const struct volrend *v, long x, long y, long z, float *g) 
     }
 }
 
-// A direction maps to a point of an octahedron, whose 8 faces unfold to a square of facets.
+// Return the facet of a direction: a point of an octahedron, whose 8 faces unfold to a square of
+// facets.
 static uint16_t facet_of(const float *g) {
     float size = fabsf(g[0]) + fabsf(g[1]) + fabsf(g[2]);
     if (size == 0)
@@ -163,7 +164,7 @@ static void make_normals(struct volrend *v, const struct team *team, long id) {
             }
 }
 
-// Surfaces are opaque: opacity grows with the gradient.
+// Compute opacities, which grow with the gradient: surfaces are opaque.
 static void make_opacities(struct volrend *v, const struct team *team, long id) {
     long z = share_start(v->size, team->threads, id), end = z + share(v->size, team->threads, id);
     for (; z < end; z++)
@@ -178,7 +179,7 @@ static void make_opacities(struct volrend *v, const struct team *team, long id) 
             }
 }
 
-// A share of one level of the pyramid, from the voxels or from the level below.
+// Make a share of one level of the pyramid, from the voxels or the level below.
 static void make_level(struct volrend *v, const struct team *team, long id, int level) {
     long cells = v->size >> level;
     long z = share_start(cells, team->threads, id), end = z + share(cells, team->threads, id);
@@ -212,7 +213,7 @@ static struct view select_view(const struct volrend *v, long frame) {
     return view;
 }
 
-// A share of the shades, by Phong's model: light comes from above the viewer's left shoulder.
+// Make a share of the shades, by Phong's model: light comes from above the viewer's left shoulder.
 static void make_shades(struct volrend *v, const struct team *team, long id) {
     const struct view *view = &v->view;
     long facet = share_start(FACETS * FACETS, team->threads, id);
@@ -234,7 +235,7 @@ static void make_shades(struct volrend *v, const struct team *team, long id) {
     }
 }
 
-// Limits of the samples of a ray that are in the volume. Returns 0 if there are none.
+// Find the range of a ray's samples that are in the volume. Returns 0 if there are none.
 static int clip(const struct volrend *v, const float *from, const float *step, long *first,
                 long *last) {
     float low = 0, high = LONGEST, most = (float)(v->size - 1) - 0.001f;
@@ -253,7 +254,7 @@ static int clip(const struct volrend *v, const float *from, const float *step, l
     return *first <= *last;
 }
 
-// Samples from `at` to the end of its cell at a level, at least 1.
+// Return the samples from `at` to the end of its cell at a level, at least 1.
 static long to_end(const float *at, const float *step, int level) {
     float nearest = LONGEST;
     for (int axis = 0; axis < 3; axis++) {
@@ -287,7 +288,7 @@ static struct sample interpolate(const struct volrend *v, const float *at) {
     return sum;
 }
 
-// The pixel's brightness. Adds to *samples.
+// Return the pixel's brightness. Adds to *samples.
 static uint8_t cast_ray(const struct volrend *v, long x, long y, uint64_t *samples) {
     const struct view *view = &v->view;
     float from[3], light = 0, through = 1;
@@ -322,7 +323,7 @@ static uint8_t cast_ray(const struct volrend *v, long x, long y, uint64_t *sampl
     return (uint8_t)(light < 255 ? light : 255);
 }
 
-// The pixels whose tiles the queue of thread `index` holds.
+// Return the pixels whose tiles are in the queue of thread `index`.
 static struct section section_of(const struct volrend *v, long threads, long index) {
     long rows = team_rows(threads), columns = threads / rows;
     struct section s = {.x = share_start(v->image_size, columns, index % columns),
@@ -349,7 +350,7 @@ static long take_tile(struct queue *q) {
     return tile;
 }
 
-// Returns what is left.
+// Decrement a counter under its lock. Returns the new value.
 static long decrement(pthread_mutex_t *mutex, atomic_long *counter) {
     lock(mutex);
     long left = atomic_load_explicit(counter, memory_order_relaxed) - 1;
@@ -358,7 +359,7 @@ static long decrement(pthread_mutex_t *mutex, atomic_long *counter) {
     return left;
 }
 
-// Empty the own queue, then steal until each thread has emptied its own.
+// Empty the thread's own queue, then steal until each thread has emptied its own.
 static uint64_t trace(struct volrend *v, const struct team *team, long id) {
     uint64_t samples = 0;
     long from = id;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * Its library has started a thread when main begins. */
+ * A library of this program has started a thread before main begins. */
 #include <stdio.h>
 
 int threads_sum(int to);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Knows nothing of threads; a library that it loads for its own use brings them, and before glibc
- * 2.34 the functions, too. */
+ * A program without threads that loads a library with threads. Before glibc 2.34, the library also
+ * brings the thread functions. */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT
  *
- * A library with a thread of its own, which adds up what it is given. EARLY: it starts when the
+ * A library with a thread of its own, which sums up given numbers. EARLY: start the thread when the
  * library is loaded. */
 #include <pthread.h>
 

@@ -1,7 +1,8 @@
-# `lissom kvm apple`, from its errors to its end by SIGKILL.
+# `lissom kvm apple`: errors, a run without and with --apply, exit by SIGKILL and SIGTERM, and the
+# end of a VM.
 . ./lib.sh
 
-# says CODE TEXT COMMAND...: one line on standard error
+# says CODE TEXT COMMAND...: expect the exit code, and one line with TEXT on standard error
 says() {
     code=$1 text=$2
     shift 2
@@ -18,7 +19,7 @@ narrow() {
 rmmod kvm_amd
 says 1 "the module lissom_ple is not loaded" lissom kvm apple --duration=1
 insmod /modules/kvm-amd.ko pause_filter_count=0
-says 1 "no pause-loop exiting here" lissom kvm apple --duration=1
+says 1 "pause-loop exiting is off" lissom kvm apple --duration=1
 rmmod kvm_amd && insmod /modules/kvm-amd.ko
 load
 lissom kvm apple --duration=0.3 >/tmp/out 2>/tmp/err || fail "without VMs: $(cat /tmp/err)"
@@ -31,10 +32,11 @@ first=$(sed -n '2s/^vm=\([0-9]*\) .*/\1/p' $device)
 second=$(sed -n '3s/^vm=\([0-9]*\) .*/\1/p' $device)
 says 1 "there is no process 99999" lissom kvm apple --vm=99999
 says 1 "process 1 has no VM" lissom kvm apple --vm=1
-says 2 "--upper=70000 is more than this CPU takes: 65535 at most" lissom kvm apple --upper=70000
-says 1 "no permission" /bin/setpriv --reuid=65534 --clear-groups lissom kvm apple
+says 2 "--upper=70000 is too large for this CPU: 65535 at most" lissom kvm apple --upper=70000
+says 1 "cannot open $device: permission denied; run as root" \
+	/bin/setpriv --reuid=65534 --clear-groups lissom kvm apple
 
-# Nothing is changed without --apply.
+# Nothing may be changed without --apply.
 lissom kvm apple --duration=4 --interval=1 >/tmp/out 2>/tmp/err || fail "$(cat /tmp/err)"
 cat /tmp/err /tmp/out
 narrow /tmp/out
@@ -42,7 +44,7 @@ grep -q "nothing is changed; --apply would try 3000, 3375 and 2625 PAUSEs first"
 grep -Eq "^ *$first guest +2 +[0-9]+ +[0-9]+ .* - +-$" /tmp/out || fail "no line for $first"
 [ "$(value applied $first)$(value applied $second)" = 00 ] || fail "a window was set"
 
-# With it, the VM that was named gets windows within the bounds, and the other one none.
+# With --apply, the named VM gets windows within the bounds, the other VM none.
 lissom kvm apple --apply --vm=$first --epoch=100 --margin=0 --lower=1000 --upper=5000 --step=500 --duration=25 --json >/tmp/json 2>/tmp/err ||
     fail "$(cat /tmp/err)"
 cat /tmp/err
@@ -58,12 +60,12 @@ grep -q "\"pid\":$second" /tmp/json && fail "the other VM"
 [ "$(value window $first)" = 0 ] || fail "the window is left behind"
 [ "$(value applied $first)" -gt 0 ] || fail "no entry with a window"
 
-# Two at a time; the end by SIGKILL, and by SIGTERM.
+# Two instances at a time; one ends by SIGKILL, one by SIGTERM.
 lissom kvm apple --apply --epoch=100 >/tmp/out 2>&1 &
 apple=$!
 wait_for eval '[ "$(value window $first)" = 3000 ]'
 lissom kvm apple --apply --vm=$second --duration=1 >/tmp/out2 2>/tmp/err || fail "a second one: $(cat /tmp/err)"
-grep -q "process $second is left alone: its window was set by another program" /tmp/err || fail "$(cat /tmp/err)"
+grep -q "skipping process $second: another program has set its window" /tmp/err || fail "$(cat /tmp/err)"
 kill -9 $apple
 wait $apple 2>/dev/null
 [ "$(value window $first)$(value window $second)" = 00 ] || fail "windows outlive SIGKILL"
@@ -75,13 +77,13 @@ wait $apple || fail "SIGTERM: $(cat /tmp/err)"
 narrow /tmp/out
 [ "$(value window $first)$(value window $second)" = 00 ] || fail "windows outlive SIGTERM"
 
-# A VM that ends meanwhile.
+# A VM that ends during the run.
 lissom kvm apple --apply --vm=$first >/tmp/out 2>/tmp/err &
 apple=$!
 wait_for eval '[ "$(value window $first)" = 3000 ]'
 kill -9 $first
 wait $apple || fail "the VM's end: $(cat /tmp/err)"
-grep -q "the VM of process $first is gone" /tmp/err || fail "no word of its end"
+grep -q "the VM of process $first has ended" /tmp/err || fail "no word of its end"
 kill $second $guest 2>/dev/null
 sleep 1
 rmmod lissom_ple || fail "rmmod"

@@ -1,4 +1,4 @@
-# The module's counters, and those of the tracepoint kvm_exit, of the same VMs.
+# Compare the module's counters with those of the tracepoint kvm_exit, for the same VMs.
 . ./lib.sh
 trace=/sys/kernel/tracing/events/kvm/kvm_exit
 load
@@ -7,7 +7,7 @@ echo 'hist:keys=exit_reason' >$trace/trigger || fail "no histograms of trace eve
 wait_for has_vms 2
 pids=$(sed -n 's/^vm=\([0-9]*\) .*/\1/p' $device)
 for pid in $pids; do wait_for exits_of $pid 300; done
-# Stopped outside of the guest, everything that is counted has been counted.
+# Stop the VMs outside of guest mode, so that the counts are complete.
 kill -STOP $pids
 sleep 1
 traced=$(sed -n 's/.*exit_reason: *119 *} hitcount: *\([0-9]*\).*/\1/p' $trace/hist)
@@ -20,7 +20,7 @@ echo "PAUSE exits: $counted counted, $traced traced; all: $entries counted, $all
 [ "$(value missed)" = 0 ] || fail "entries were missed"
 for pid in $pids; do
     [ "$(value vcpus $pid)" = 2 ] || fail "vCPUs of $pid"
-    # The time before such an exit is in the guest; the window that it had is KVM's own, or more.
+    # Time before a PAUSE exit is guest time. The window is at least KVM's own.
     [ "$(value before $pid)" -le "$(value guest $pid)" ] || fail "times of $pid"
     [ "$(value spun $pid)" -ge $((3000 * $(value ple $pid))) ] || fail "windows of $pid"
     [ "$(value switches $pid)" -gt 0 ] || fail "no switches of $pid"

@@ -1,4 +1,4 @@
-# Sourced by what runs inside of the virtual machine, under BusyBox.
+# Sourced by scripts that run inside the virtual machine, under BusyBox.
 device=/dev/lissom_ple
 
 fail() {
@@ -8,14 +8,14 @@ fail() {
     exit 1
 }
 
-# Whatever the kernel complained of.
+# check_log: fail if the kernel's log contains a complaint
 check_log() {
     if dmesg | grep -E 'BUG|WARNING|Oops|general protection|soft lockup|rcu:.*stall|unchecked MSR'; then
         fail "the kernel's log"
     fi
 }
 
-# Waits for something to be true, for as long as software emulation may take.
+# wait_for COMMAND...: wait until it succeeds, for as long as software emulation may take
 wait_for() {
     local tries=0
     while ! "$@"; do
@@ -25,7 +25,7 @@ wait_for() {
     done
 }
 
-# value KEY [PID]: of the device's line for this VM, or of its first line
+# value KEY [PID]: print a value of the device's line for this VM, or of its first line
 value() {
     if [ $# = 2 ]; then
         sed -n "s/^vm=$2 .*\b$1=\([0-9]*\).*/\1/p" $device
@@ -42,7 +42,7 @@ has_vms() {
     [ "$(vm_count)" = "$1" ]
 }
 
-# exits_of PID N: at least
+# exits_of PID N: whether there were at least N PAUSE exits
 exits_of() {
     is=$(value ple "$1")
     [ "${is:-0}" -ge "$2" ]

@@ -1,18 +1,17 @@
-# A KVM that is not what its BTF says, or whose BTF says nothing or another thing than the module
-# knows.
+# A KVM that differs from its BTF, or whose BTF is missing or does not match the module.
 . ./lib.sh
 
-# kvm_amd FILE [PARAMETER]...
+# kvm_amd FILE [PARAMETER]...: replace the module kvm_amd
 kvm_amd() {
     rmmod kvm_amd || fail "rmmod kvm_amd"
     insmod "$@" || fail "insmod $1"
 }
 
-# is_refused TEXT: at once, with this line in the log
+# is_refused TEXT: loading fails at once, with this line in the log
 is_refused() {
     dmesg -c >/dev/null
     insmod ./lissom_ple.ko 2>/dev/null && fail "loaded, instead of: $1"
-    # BusyBox tries a second time, by another system call.
+    # BusyBox tries a second time with another system call.
     dmesg | sed -n 's/.*\(lissom_ple:.*\)/\1/p' | grep -v -e 'taints kernel' -e 'verification failed' | sort -u >/tmp/said
     cat /tmp/said
     [ "$(wc -l </tmp/said)" = 1 ] || fail "not one line, for: $1"
@@ -29,7 +28,7 @@ kvm_amd member.ko
 is_refused "struct vcpu_svm has no member vmcb"
 kvm_amd type.ko
 is_refused "member vmcb of this kernel's struct vcpu_svm has another type"
-# The kernel itself does not take such BTF.
+# The kernel itself rejects such BTF.
 kvm_amd outside.ko
 is_refused "has no BTF"
 kvm_amd unaligned.ko
@@ -41,8 +40,8 @@ is_refused "member vcpu of this kernel's struct vcpu_svm has another type"
 kvm_amd /modules/kvm-amd.ko pause_filter_count=0
 is_refused "no pause filter"
 
-# The BTF is good in itself, but lies: a pointer to the VMCB that is none. Seen at the first vCPU,
-# before anything is written.
+# Valid BTF with a wrong offset: the supposed pointer to the VMCB is none. The module must notice at
+# the first vCPU, before it writes anything.
 for lie in lie1.ko lie2.ko lie3.ko; do
     kvm_amd $lie
     load
@@ -59,7 +58,7 @@ for lie in lie1.ko lie2.ko lie3.ko; do
     check_log
 done
 
-# With KVM as it is, all is well again; and kvm_amd may be replaced under the module.
+# With the real KVM everything works again. kvm_amd may be replaced while the module is loaded.
 kvm_amd /modules/kvm-amd.ko
 load
 kvm_amd /modules/kvm-amd.ko pause_filter_count=2000

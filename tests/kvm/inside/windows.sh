@@ -1,8 +1,8 @@
-# Windows that are asked for, given up, and left behind by whoever asked.
+# Windows that are requested, returned, and abandoned when their owner dies.
 . ./lib.sh
 load
-# An end in the middle of a running guest must leave nothing that is not KVM's own: the module that
-# comes next would say so.
+# is_sane: a window that is taken back while the guest runs must leave only KVM's own values behind;
+# otherwise the module counts a refused vCPU
 is_sane() {
     [ "$(value refused)" = 0 ] || fail "a vCPU has a window that KVM would not give it"
 }
@@ -15,7 +15,7 @@ refuses() {
     *) fail "$* said: $said" ;;
     esac
 }
-# applied_of PID N: at least so many more entries had the window than entries were there before
+# has_window PID N: whether at least N entries of this VM had the requested window
 has_window() {
     [ "$(value applied "$1")" -ge "$2" ]
 }
@@ -35,7 +35,7 @@ refuses "out of range" "vm $first window 65536"
 refuses "No such process" "vm 1 window 5"
 [ "$(value applied $first)" = 0 ] || fail "a window in force that nobody has asked for"
 
-# In force, in the VMCB that the CPU has run with, and of this VM only.
+# The window must be in the VMCB of each entry, for this VM only.
 echo "vm $first window 777" >&3 || fail "window 777"
 [ "$(value window $first)" = 777 ] || fail "not taken"
 wait_for has_window $first 200
@@ -53,14 +53,15 @@ kill -CONT $first
 own=$(value own $first)
 [ "$own" -ge 3000 ] || fail "KVM's own window is $own"
 
-# Another one may not have it; its own end, and reading, give up nothing.
+# No other process may take or return the window; another process's exit, and reading, do not return
+# it.
 (exec 4<>$device && echo "vm $first window 9" >&4) 2>/dev/null && fail "taken from its holder"
 (exec 4<>$device && echo "vm $first default" >&4) 2>/dev/null && fail "given up by another"
 cat $device >/dev/null
 [ "$(value window $first)" = 777 ] || fail "given up"
 is_sane
 
-# Given up by word, by closing, and by being killed.
+# Windows are returned by command, by close, and by the death of their owner.
 echo "vm $first default" >&3
 [ "$(value window $first)" = 0 ] || fail "default"
 echo "vm $first window 65535" >&3
@@ -72,14 +73,14 @@ wait_for eval '[ "$(value window $second)" = 4000 ]'
 wait_for has_window $second 50
 kill -9 $writer
 wait $writer 2>/dev/null
-# Its child has the file, too, until it has slept.
+# The shell's child also holds the file, until it has slept.
 wait_for eval '[ "$(value window $second)" = 0 ]'
 had=$(value applied $second)
 sleep 0.5
 [ "$(value applied $second)" = "$had" ] || fail "still in force"
 is_sane
 
-# The module stays while somebody has it open, and goes while VMs run.
+# The module stays loaded while a process has it open, and can be unloaded while VMs run.
 exec 3<>$device
 echo "vm $first window 20" >&3
 wait_for has_window $first $(($(value applied $first) + 50))
@@ -90,7 +91,7 @@ load
 wait_for has_vms 2
 is_sane
 
-# A VM that is killed while it has a window is forgotten, the other one is not.
+# Only the killed VM is forgotten together with its window.
 exec 3<>$device
 echo "vm $first window 20" >&3
 echo "vm $second window 30" >&3
@@ -101,7 +102,7 @@ wait_for has_vms 1
 refuses "No such process" "vm $first window 20"
 exec 3>&-
 
-# Again and again, in the middle of everything.
+# Repeat kill, close and unload at arbitrary times.
 i=0
 while [ $i -lt 15 ]; do
     ./guest --vms 1 --vcpus 3 --seconds 0 >/dev/null 2>&1 &

@@ -1,6 +1,6 @@
-# branches.sh: the emulated CPU has neither last-branch records nor counts of misses. --fault=blind:
-# they are read all the same, and cannot be; --fault=records: they are made up, say of everybody
-# that he goes round in a loop and misses nothing, and are all that is looked at.
+# branches.sh: the emulated CPU has neither last-branch records nor counters of cache misses.
+# --fault=blind: reading them is tried and fails. --fault=records: simulated records say of each
+# thread that it loops without misses; registers are not examined.
 . ./lib.sh
 . ./loops_lib.sh
 
@@ -8,18 +8,19 @@ look() {
     lissom sched status --json >/tmp/status || fail "lissom sched status: $?"
 }
 
-# says NAME: the first number, or text, of this name in /tmp/status
+# says NAME: print the first number or text of this name in /tmp/status
 says() {
     # shellcheck disable=SC2020 # a line for each
     tr ',{' '\n\n' </tmp/status | sed -n "s/.*\"$1\": *\"*\([a-z0-9]*\).*/\1/p" | head -n 1
 }
 
-# sites: how many
+# sites: print the number of sites
 sites() {
     grep -c '"verdict"' /tmp/status
 }
 
-# run_loops NAME...: beside each other. Post: /tmp/status, of when they have reported
+# run_loops NAME...: run these loops at the same time, and store the status after their reports in
+# /tmp/status
 run_loops() {
     local name
     start_loops 2 "$@"
@@ -33,7 +34,7 @@ run_loops() {
     runs || fail "it has ended"
 }
 
-# Nobody of them had to give way.
+# none NAME...: check that none of these loops was preempted
 none() {
     local name
     for name in "$@"; do
@@ -41,7 +42,7 @@ none() {
     done
 }
 
-# Without the hardware: registers, and no other detector.
+# Without the hardware: detection by registers only.
 start_sched
 look
 [ "$(says detector)" = registers ] || fail "the detector is $(says detector)"
@@ -55,10 +56,10 @@ look
 [ "$(says detector)" = off ] || fail "the detector is $(says detector)"
 stop_sched
 
-# The program runs at every look, and reads nothing: what registers tell is found, and nobody else.
+# The program runs at every scan and reads nothing. Only detection by registers works.
 start_sched --fault=blind
 cat $log
-grep -q 'the records cannot be read (error -2)' $log || fail "it was not tried to read the records"
+grep -q 'cannot read the records (error -2)' $log || fail "it did not try to read the records"
 run_loops register-count vector hash
 [ "$(says detector)" = branches ] || fail "the detector is $(says detector)"
 none register-count vector hash
@@ -69,10 +70,10 @@ done
 [ "$(says branch_kicks)" = 0 ] || fail "kicks by records that are not there"
 stop_sched
 
-# All are suspects, of whom the tool has to find out.
+# All threads are suspects; the tool has to classify them.
 start_sched --fault=records
 cat $log
-grep -q 'branch records are read' $log || fail "made-up records are not seen"
+grep -q 'with branch records' $log || fail "made-up records are not seen"
 # shellcheck disable=SC2046 # words
 set -- $(./loops list works)
 while [ $# -gt 0 ]; do
@@ -85,7 +86,7 @@ while [ $# -gt 0 ]; do
     [ $# = 0 ] || shift
     [ $# = 0 ] || shift
 done
-# Those that wait are found by records alone.
+# Loops that wait are found by records alone.
 run_loops flag ttas-pause flag-call
 for name in flag ttas-pause flag-call; do
     [ "$(kicks $name)" -gt 0 ] || fail "$name waits, and is not found"

@@ -1,4 +1,4 @@
-# Started and stopped again and again, under load.
+# Repeated start and stop, under load.
 . ./lib.sh
 start_hogs 3
 ./sync barrier --threads 16 --rounds 1000000 &

@@ -1,4 +1,5 @@
-# CPUs go and come back, with tasks that may only run there, and others; the scheduler stays.
+# CPUs go offline and come back, with tasks pinned to them and others; the scheduler must keep
+# running.
 . ./lib.sh
 cpu1=/sys/devices/system/cpu/cpu1/online
 start_sched
@@ -15,7 +16,7 @@ for round in 1 2 3; do
     advances $hogs $barrier
     runs || fail "ended when CPU 1 came"
 done
-# It is started without a CPU that comes later.
+# Start without a CPU that comes online later.
 stop_sched
 echo 0 >$cpu1
 start_sched

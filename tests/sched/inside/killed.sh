@@ -1,4 +1,5 @@
-# The loader is killed: the kernel's own scheduler takes over, and it can be started again.
+# When the loader is killed, the kernel's own scheduler takes over, and lissom's can be started
+# again.
 . ./lib.sh
 start_hogs 4
 for round in 1 2; do

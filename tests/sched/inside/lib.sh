@@ -1,6 +1,5 @@
-# Sourced by what runs inside of the virtual machine, under BusyBox. A script ends with `end`, which
-# looks for what must never be: a task that is lost, a scheduler that is still there, a complaint of
-# the kernel.
+# Sourced by scripts that run inside the virtual machine, under BusyBox. A script ends with `end`,
+# which checks that no task is lost, no scheduler remains, and the kernel has not complained.
 state=/sys/kernel/sched_ext/state
 log=/tmp/sched.log
 
@@ -12,7 +11,7 @@ fail() {
     exit 1
 }
 
-# Waits for something to be true, for as long as software emulation may take.
+# wait_for COMMAND...: wait until it succeeds, for as long as software emulation may take
 wait_for() {
     local tries=0
     while ! "$@"; do
@@ -22,8 +21,8 @@ wait_for() {
     done
 }
 
-# Most of what follows is asked again and again beside tasks that want the CPU: without processes of
-# its own.
+# The functions below are called repeatedly beside tasks that want the CPU, so most of them start no
+# processes.
 
 is_state() {
     local is
@@ -39,7 +38,7 @@ gone() {
     ! alive "$1"
 }
 
-# start_sched [OPTION]...: of `lissom sched start`. Post: it runs, as process $sched.
+# start_sched [OPTION]...: start `lissom sched start` as process $sched, and wait until it runs
 start_sched() {
     lissom sched start "$@" >$log 2>&1 &
     sched=$!
@@ -52,12 +51,12 @@ started() {
     return 1
 }
 
-# runs: the scheduler that was started has not ended
+# runs: whether the started scheduler still runs
 runs() {
     alive $sched && is_state enabled
 }
 
-# ended CODE: waits for the process $sched to end, with this exit code
+# ended CODE: wait until the process $sched exits; its exit code has to be CODE
 ended() {
     local code=0
     wait_for gone $sched
@@ -73,8 +72,8 @@ stop_sched() {
     ended 0
 }
 
-# refused OPTION...: `lissom sched start` fails, says so in one line, and changes nothing. Post: the
-# line is in /tmp/refusal
+# refused OPTION...: check that `lissom sched start` fails with one line, and changes nothing.
+# Leaves the line in /tmp/refusal
 refused() {
     local before code=0
     before=$(cat $state)
@@ -84,7 +83,7 @@ refused() {
     is_state "$before" || fail "the refusal has changed the state from $before"
 }
 
-# start_hogs NUMBER: processes that compute all the time, $hogs
+# start_hogs NUMBER: start processes that compute all the time; adds them to $hogs
 start_hogs() {
     local i=0
     while [ $i -lt "$1" ]; do
@@ -94,7 +93,7 @@ start_hogs() {
     done
 }
 
-# None of them is lost: each still gets to run.
+# end_hogs: kill the hogs, after checking that each still gets to run
 end_hogs() {
     local hog code
     advances $hogs
@@ -107,7 +106,7 @@ end_hogs() {
     hogs=
 }
 
-# children PID...: all of them end well
+# children PID...: wait for these children; each has to exit with 0
 children() {
     local child
     for child in "$@"; do
@@ -115,7 +114,7 @@ children() {
     done
 }
 
-# get_ticks PID: the CPU time that it has used; post: in $ticks, of which a second has 100
+# get_ticks PID: set $ticks to the process's CPU time, in 1/100 s
 get_ticks() {
     read -r ticks 2>/dev/null <"/proc/$1/stat" || fail "process $1 is gone"
     ticks=${ticks##*) }
@@ -123,7 +122,7 @@ get_ticks() {
     ticks=$((${12} + ${13}))
 }
 
-# advances PID...: each of them gets to run
+# advances PID...: wait until each of these processes has run
 advances() {
     local process pairs=
     for process in "$@"; do
@@ -140,14 +139,15 @@ more_ticks() {
     [ "$ticks" -gt "$2" ]
 }
 
-# What the kernel must not say. STALL=1: that threads were not run is what the test is about.
+# Kernel messages that fail the test. STALL=1: the test provokes stalls, so allow messages about
+# them.
 complaints='BUG:|WARNING:|Oops|general protection|lockup|rcu:.*stall|hung_task|blocked for more than|stalled|runnable task stall'
 [ -z "$STALL" ] || complaints='BUG:|WARNING:|Oops|general protection|lockup|rcu:.*stall|hung_task|blocked for more than'
 
 end() {
     wait_for is_state disabled
     [ -z "$hogs" ] || fail "left behind: $hogs"
-    # The kernel's own scheduler has everybody again.
+    # The kernel's own scheduler has to run all tasks again.
     sh -c 'exit 7'
     [ $? = 7 ] || fail "a process of the kernel's own scheduler"
     if dmesg | grep -E "$complaints"; then

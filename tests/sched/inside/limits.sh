@@ -1,5 +1,5 @@
-# cpu.max is only enforced by the kernel's own scheduler: with one there is no start, and if one
-# comes the kernel's own takes over again.
+# Only the kernel's own scheduler enforces cpu.max. With a limit, lissom's does not start; when a
+# limit is set later, lissom's exits.
 . ./lib.sh
 group=/sys/fs/cgroup/limited
 mkdir -p $group

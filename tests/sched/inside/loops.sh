@@ -1,11 +1,11 @@
-# loops.sh works|spins: loops beside each other on one CPU. Of those that work, none may ever be
-# taken for one that waits; of those that wait, each has to be found, but for those in which a
-# register counts: it takes registers that are the same again to be looked at more closely.
+# loops.sh works|spins: run loops at the same time on one CPU. No loop that works may be detected.
+# Each loop that waits has to be, except for those with a counter in a register: only threads whose
+# registers repeat are examined more closely.
 . ./lib.sh
 . ./loops_lib.sh
 count="ttas-backoff counted"
 
-# together NAME...: what they say, and how often they had to give way
+# together NAME...: run these loops; print their reports and how often each was preempted
 together() {
     local name bad=
     start_loops 3 "$@"

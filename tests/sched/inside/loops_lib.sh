@@ -1,17 +1,17 @@
-# Sourced by what runs the loops of loops.c, after lib.sh.
+# Sourced after lib.sh by scripts that run the loops of loops.c.
 
-# kicks NAME: how often a process of this name had to give way, because it waited
+# kicks NAME: print how often a process of this name was preempted because it waited
 kicks() {
     tr -d '\n' </tmp/status | tr '{' '\n' | sed -n "s/.*\"comm\": *\"$1\".*\"kicks\": *\([0-9]*\).*/\1/p" | awk '{ sum += $1 } END { print sum + 0 }'
 }
 
-# reported NUMBER: of lines
+# reported NUMBER: whether there are NUMBER lines of reports
 reported() {
     [ "$(cat /tmp/report.* 2>/dev/null | wc -l)" = "$1" ]
 }
 
-# start_loops SECONDS NAME...: beside each other, until they are killed. Post: each has reported, to
-# /tmp/report.NAME; $all are the processes.
+# start_loops SECONDS NAME...: run these loops at the same time, until they are killed. Waits for
+# their reports in /tmp/report.NAME, and sets $all to the processes.
 start_loops() {
     local seconds=$1 name number=0
     shift

@@ -1,8 +1,8 @@
-# Nice values. Who has the least weight still gets to run beside many others, long before the
-# kernel's watchdog takes it for lost; who gets another while it computes has it from then on.
+# Nice values. A task with the smallest weight beside many others gets to run long before the
+# kernel's watchdog considers it lost. A new nice value applies to a computing task from then on.
 . ./lib.sh
 
-# ticks_of SECONDS PID: that it gets in this time
+# ticks_of SECONDS PID: set $ticks to the CPU time that the process gets in this time
 ticks_of() {
     local before
     get_ticks "$2"
@@ -17,7 +17,7 @@ start_hogs 1
 low=${hogs# }
 renice -n 19 -p $low >/dev/null || fail "renice"
 start_sched --timeout=3s
-# Each of 30 threads with a slice of 3 ms, 68 times as heavy: its fair turn comes after 6 s.
+# 30 threads with a slice of 3 ms, each 68 times as heavy: the task's fair turn comes after 6 s.
 start_hogs 30
 for round in 1 2; do
     ticks_of 3 $low
@@ -29,7 +29,7 @@ if [ -n "$wrong" ]; then
     ended 3
     start_sched
 fi
-# Who is killed need not have run.
+# A killed process need not have run.
 kill $hogs
 wait $hogs
 hogs=

@@ -1,22 +1,22 @@
-# paper.sh: the rule of the paper decides alone. --fault=records makes up records that say of
-# everybody that he goes round in a loop and misses nothing; --fault=blind reads none.
+# paper.sh: the paper's rule decides alone. --fault=records: simulated records say of each thread
+# that it loops without misses. --fault=blind: no records can be read.
 . ./lib.sh
 . ./loops_lib.sh
 
-# shown NAME COLUMN: of the table of scans, the number in this column of the program of this name
+# shown NAME COLUMN: print the number in this column of the table of scans, for the program NAME
 shown() {
     awk -v name="$1" -v column="$2" \
         '$2 == name && $5 ~ /^[0-9]+$/ { print $column; exit }' /tmp/table
 }
 
-# audited NAME COLUMN: the proofs have been counted. Not by the JSON document, which names the place
-# of each site: all programs have sites here, and that takes long.
+# audited NAME COLUMN: whether proofs have been counted. Reads the table: the JSON document would
+# take long, since it names the place of each site, and all programs have sites here.
 audited() {
     lissom sched status >/tmp/table
     [ "$(shown "$1" "$2")" -gt 0 ] 2>/dev/null
 }
 
-# scan NAME FIELD: of the JSON document, the number in this field of the program of this name
+# scan NAME FIELD: print the number in this field of the JSON document, for the program NAME
 scan() {
     # shellcheck disable=SC2020 # a line for each program
     tr -d '\n' </tmp/status | sed 's/.*"scans"://' | tr '{' '\n' | grep "\"comm\": *\"$1\"" |
@@ -54,7 +54,7 @@ runs || fail "it has ended"
 stop_sched
 grep -q ' flag  ' $log || { cat $log; fail "no line for flag at the end"; }
 
-# Nothing can be read: nobody is taken to spin, though all are scanned.
+# Nothing can be read: all threads are scanned, but none counts as spinning.
 start_sched --detector=paper --fault=blind --stats 1 --json
 start_loops 2 flag hash
 lissom sched status --json >/tmp/status || fail "lissom sched status: $?"

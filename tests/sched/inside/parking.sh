@@ -1,8 +1,8 @@
-# parking.sh PROGRAM...: of tests/programs, with more threads than CPUs; all the time, then while
-# the scheduler comes and goes.
+# parking.sh PROGRAM...: run programs of tests/programs with more threads than CPUs, first while the
+# scheduler runs, then while it is started and stopped repeatedly.
 . ./lib.sh
 
-# one PROGRAM: a thread that is lost would stand still
+# one PROGRAM: run it; a lost thread would make it hang
 one() {
     THREADS=16 timeout -s KILL 60 lissom run --switch=kernel -- "/bin/$1" >/tmp/out 2>&1 || {
         local code=$?
@@ -22,7 +22,7 @@ done
 [ "$(count unparks)" -gt 100 ] || fail "hardly anybody was parked: $(count unparks)"
 stop_sched
 
-# It comes and goes.
+# The scheduler is started and stopped repeatedly.
 : >/tmp/going
 while [ -e /tmp/going ]; do
     timeout 3 lissom sched start >/tmp/coming 2>&1

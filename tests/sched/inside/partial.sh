@@ -1,7 +1,8 @@
-# Only one process is scheduled (--only), and what it starts; all others stay with the kernel's own.
+# Only one process and its descendants are scheduled (--only); all others remain with the kernel's
+# own scheduler.
 . ./lib.sh
 
-# policy_of PID: 0 is SCHED_OTHER, 7 is SCHED_EXT
+# policy_of PID: print 0 for SCHED_OTHER, 7 for SCHED_EXT
 policy_of() {
     sed 's/.*) //' "/proc/$1/stat" | awk '{ print $39 }'
 }
@@ -11,7 +12,7 @@ start_hogs 2
 chosen=$!
 case $(uname -r) in
 6.*)
-    # There, tasks of the kernel's own scheduler leave it nothing.
+    # On these kernels, tasks of the kernel's own scheduler would take all its CPU time.
     refused --only $chosen
     cat /tmp/refusal
     kill $chosen

@@ -1,10 +1,11 @@
-# patching.sh always|never PROGRAM...: of tests/programs. The kernel forces writes to
-# /proc/self/mem, or never does.
+# patching.sh always|never PROGRAM...: run programs of tests/programs. The kernel always or never
+# forces writes to /proc/self/mem.
 . ./lib.sh
 force=$1
 shift
 
-# says PATTERN: `lissom doctor` does, and that programs here would not run natively
+# says PATTERN: whether the report of `lissom doctor` contains PATTERN. Doctor must exit with 0:
+# programs would not run natively here.
 says() {
     lissom doctor >/tmp/doctor 2>&1 || fail "doctor: $(cat /tmp/doctor)"
     grep -q "$1" /tmp/doctor
@@ -21,8 +22,8 @@ for program in "$@"; do
     grep -q 'this kernel refuses forced writes' /tmp/out || used=always
     [ $used = $force ] || fail "$program: the other way: $(cat /tmp/out)"
 done
-# The emulated CPUs have no XSAVEC, one of them no fsgsbase. Whatever they have: doctor says what
-# the runtime does.
+# The emulated CPUs have no XSAVEC, one of them no fsgsbase. Doctor's report has to match the
+# runtime's behaviour.
 pinned=
 lissom run --switch=user --stats=json -- "/bin/$1" 2>&1 | grep -q '"no_fsgsbase": [1-9]' && pinned=yes
 if says 'ok  *user switch'; then

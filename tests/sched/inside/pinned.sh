@@ -1,5 +1,5 @@
-# Tasks with an affinity run where they may and nowhere else, while it changes too; policies and
-# nice values change.
+# Tasks with an affinity run only where it allows, also while it changes. Policies and nice values
+# change.
 . ./lib.sh
 start_sched
 start_hogs 3
@@ -16,7 +16,7 @@ for number in 1 2 3; do
     ./tasks policies 6 &
     all="$all $!"
 done
-# All to one side, and back, from outside.
+# Move all tasks to one side and back, from outside.
 round=0
 while [ $round -lt 10 ]; do
     round=$((round + 1))

@@ -1,4 +1,4 @@
-# Thousands of processes that end at once, before, while and after the scheduler is there.
+# Thousands of short processes before, during and after a run of the scheduler.
 . ./lib.sh
 start_hogs 2
 ./tasks short 3000 20 &

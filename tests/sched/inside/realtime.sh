@@ -1,5 +1,5 @@
-# A real-time task takes a CPU for a while. Who waits there has to wait, or goes elsewhere if it
-# may; nobody is lost, and the scheduler stays.
+# A real-time task takes a CPU for a while. Tasks on that CPU wait, or migrate if their affinity
+# allows it. No task may get lost, and the scheduler must keep running.
 . ./lib.sh
 start_sched
 start_hogs 4

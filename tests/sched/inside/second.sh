@@ -1,5 +1,5 @@
-# Only one scheduler at a time: a second is refused, in one line, and the first one goes on. So is a
-# stop without any.
+# Only one scheduler runs at a time: a second one is refused in one line, and the first one keeps
+# running. A stop without a scheduler is refused as well.
 . ./lib.sh
 start_sched
 start_hogs 2

@@ -1,5 +1,5 @@
-# several.sh RUNS ROUNDS WORK CONFIG...: prints `figure|LABEL|WORKLOAD|us a round`, of the kernel's
-# own scheduler and of each CONFIG in turn.
+# several.sh RUNS ROUNDS WORK CONFIG...: prints `figure|LABEL|WORKLOAD|us a round` for the kernel's
+# own scheduler and for each CONFIG in turn.
 . ./lib.sh
 
 runs=$1 rounds=$2 work=$3

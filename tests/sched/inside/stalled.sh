@@ -1,4 +1,4 @@
-# A scheduler that runs nobody is ended by the kernel's watchdog, and says why.
+# The kernel's watchdog ends a scheduler that runs no task; lissom prints the reason.
 STALL=1
 . ./lib.sh
 start_hogs 3
@@ -8,7 +8,7 @@ ended 3
 cat $log
 grep -qi stall $log || fail "it does not say why it has ended"
 end_hogs
-# It is no reason not to start again.
+# Another start has to work.
 start_sched
 stop_sched
 end

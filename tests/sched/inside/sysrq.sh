@@ -1,4 +1,4 @@
-# The system request key S ends it, and it says why.
+# The system request key S ends the scheduler; lissom prints the reason.
 . ./lib.sh
 start_sched
 start_hogs 3

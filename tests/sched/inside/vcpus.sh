@@ -1,5 +1,5 @@
-# vcpus.sh: guests with more vCPUs than there are CPUs. Those that wait for a lock with PAUSE give
-# way and get on, those that never wait are left alone.
+# vcpus.sh: guests with more vCPUs than CPUs. Guests that wait for a lock with PAUSE are preempted
+# and make progress; guests that never wait are left alone.
 . ./lib.sh
 
 skip() {
@@ -7,18 +7,18 @@ skip() {
     exit 77
 }
 
-# kicks COUNT: of status
+# kicks COUNT: print this count of the status
 kicks() {
     lissom sched status --json >/tmp/status || fail "lissom sched status: $?"
     tr ',' '\n' </tmp/status | sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" | head -n 1
 }
 
-# guest_says NAME: a number of its last run
+# guest_says NAME: print a number of the guest's last report
 guest_says() {
     sed -n "s/^all:.*\b$1 \([0-9]*\).*/\1/p" /tmp/guest
 }
 
-# run_guest OPTION...: it ends well, and gets its lock
+# run_guest OPTION...: run the guest; it has to exit with 0 and to acquire its lock
 run_guest() {
     ./guest "$@" >/tmp/guest 2>&1 || { cat /tmp/guest; fail "guest $*: $?"; }
     runs || fail "it has ended"
@@ -30,7 +30,7 @@ grep -qw pausefilter /proc/cpuinfo || skip "this kernel does not believe that th
 
 start_sched
 cat $log
-grep -q "guests that spin are found" $log || fail "guests are not looked at"
+grep -q "spinning guests are detected" $log || fail "guests are not scanned"
 run_guest --vms 4 --vcpus 1 --seconds 4
 [ "$(guest_says pauses)" = 0 ] || fail "a lock of one vCPU is waited for: $(cat /tmp/guest)"
 [ "$(kicks vcpu_kicks)" = 0 ] || fail "guests that do not spin: $(kicks vcpu_kicks) kicks"
@@ -39,10 +39,10 @@ echo "without spinning: $(tail -n 1 /tmp/guest), $(kicks vcpu_kicks) kicks"
 run_guest --vms 1 --vcpus 5 --seconds 5
 spun=$(kicks vcpu_kicks)
 echo "spinning: $(tail -n 1 /tmp/guest), $spun kicks"
-[ "$spun" -gt 0 ] || fail "guests that spin are not found: $(cat /tmp/guest)"
+[ "$spun" -gt 0 ] || fail "spinning guests are not detected: $(cat /tmp/guest)"
 [ "$(kicks spin_kicks)" -ge "$spun" ] || fail "spin_kicks: $(cat /tmp/status)"
 
-# Beside processes that compute, and a guest that is killed while it spins.
+# Beside processes that compute, with a guest that is killed while it spins.
 start_hogs 2
 ./guest --one-process --vms 2 --vcpus 3 --seconds 0 >/dev/null 2>&1 &
 guest=$!
@@ -54,14 +54,14 @@ runs || fail "it has ended"
 end_hogs
 stop_sched
 
-# Another start attaches again, and one that does not look for busy waiting has no use of it.
+# The next start attaches again; with --spin=off it need not.
 start_sched --spin=off
-grep -q "guests that spin" $log && fail "looked at with --spin=off"
+grep -q "spinning guests" $log && fail "scanned with --spin=off"
 run_guest --vms 1 --vcpus 5 --seconds 2
 [ "$(kicks vcpu_kicks)" = 0 ] || fail "kicks with --spin=off"
 stop_sched
 rmmod kvm_amd && rmmod kvm || fail "KVM cannot be unloaded after the end"
 start_sched
-grep -q "guests that spin" $log && fail "found without KVM"
+grep -q "spinning guests" $log && fail "detected without KVM"
 stop_sched
 end

@@ -1,13 +1,13 @@
 . ./lib.sh
 
-# count NAME: of lissom's counts
+# count NAME: print one of lissom's counts
 count() {
     lissom sched status --json >/tmp/status || fail "lissom sched status: $?"
     # shellcheck disable=SC2020 # a line for each
     tr ',{' '\n\n' </tmp/status | sed -n "s/.*\"$1\": *\([0-9]*\).*/\1/p" | head -n 1
 }
 
-# run WORKLOAD THREADS: post: what `bulk_stays` has grown by, in $stays
+# run WORKLOAD THREADS: run it, and set $stays to the increase of `bulk_stays`
 run() {
     local before
     before=$(count bulk_stays)
@@ -22,7 +22,8 @@ run barrier 16
 run cond 16
 [ $stays -gt 0 ] || fail "nobody stayed"
 many=$stays
-# Fewer than there are CPUs: each wakes where a CPU is idle. The counts are of the whole machine.
+# With fewer threads than CPUs, each wakes on an idle CPU. The counts are those of the whole
+# machine.
 run barrier 3
 [ $stays -lt $((many / 20)) ] || fail "fewer threads than CPUs stayed"
 lissom sched status

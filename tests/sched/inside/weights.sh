@@ -1,13 +1,13 @@
-# cgroups share one CPU by cpu.weight; tasks may move between them, and they may go.
+# cgroups share one CPU by cpu.weight; tasks may move between them, and groups may be removed.
 . ./lib.sh
 groups=/sys/fs/cgroup
 
-# in_group GROUP COMMAND...: in the background; post: $! is its process
+# in_group GROUP COMMAND...: run the command in the group, in the background; $! is its process
 in_group() {
     sh -c 'echo $$ >/sys/fs/cgroup/'"$1"'/cgroup.procs; shift; exec "$@"' sh "$@" &
 }
 
-# ratio SECONDS: of the CPU time that the two hogs get, a hundredfold
+# ratio SECONDS: print the ratio of the two hogs' CPU time, b to a, in percent
 ratio() {
     local a0 b0 a1 b1
     get_ticks $a
@@ -24,7 +24,7 @@ ratio() {
     echo $(((b1 - b0) * 100 / (a1 - a0)))
 }
 
-# between LEAST MOST VALUE WHAT
+# between LEAST MOST VALUE WHAT: fail unless LEAST <= VALUE <= MOST
 between() {
     [ "$3" -ge "$1" ] && [ "$3" -le "$2" ] || fail "$4: $3 percent, and not $1 to $2"
 }
@@ -42,14 +42,14 @@ between 200 800 "$(ratio 3)" "weights 100 and 400"
 echo 400 >$groups/a/cpu.weight
 sleep 1
 between 50 200 "$(ratio 2)" "weights 400 and 400"
-# Of two tasks in one group, each has half of it: 1 to 2 with the one outside of it.
+# Two tasks in one group have half of its share each: 1 to 2 with the task in the other group.
 echo 100 >$groups/a/cpu.weight
 echo 100 >$groups/b/cpu.weight
 in_group a ./sync hog
 third=$!
 sleep 1
 between 110 400 "$(ratio 3)" "one task of two in a group, and one alone in another"
-# Inner groups share what the outer one gets.
+# Inner groups divide the share of the outer one.
 echo +cpu >$groups/b/cgroup.subtree_control 2>/dev/null
 mkdir $groups/c
 echo +cpu >$groups/c/cgroup.subtree_control

@@ -1,4 +1,4 @@
-# Programs that check what they do: more threads than CPUs, each way to wait.
+# Programs that check their own results: more threads than CPUs, each way to wait.
 . ./lib.sh
 start_sched
 for rounds in 300 3000; do
@@ -10,7 +10,7 @@ for rounds in 300 3000; do
         ./spin pipeline --threads 4 --rounds $((rounds / 100)) &&
         ./spin barrier --threads 4 --rounds $((rounds / 100)) || fail "a workload"
 done
-# All at once.
+# All at the same time.
 all=
 for pattern in barrier cond mutex sem queue; do
     ./sync $pattern --threads 8 --rounds 500 --work 100 &
