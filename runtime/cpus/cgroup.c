@@ -144,18 +144,24 @@ static char *line(void)
     }
 }
 
+/* Return the path of `name` in the first folder_length bytes of `folder`, valid until the next
+ * call. Returns NULL if it is too long. */
+static const char *path_in(const char *folder, size_t folder_length, const char *name)
+{
+    static char path[PATH];
+    if (folder_length >= sizeof path)
+        return NULL;
+    memcpy(path, folder, folder_length);
+    path[folder_length] = 0;
+    return join(path, sizeof path, path, name) ? path : NULL;
+}
+
 /* Read a file of `folder`, NUL-terminated. Returns its length, or -1. */
 static long read_small(const char *folder, size_t folder_length, const char *name, char *to,
                        size_t size)
 {
-    static char path[PATH];
-    if (folder_length >= sizeof path)
-        return -1;
-    memcpy(path, folder, folder_length);
-    path[folder_length] = 0;
-    if (!join(path, sizeof path, path, name))
-        return -1;
-    int fd = open_file(path);
+    const char *path = path_in(folder, folder_length, name);
+    int fd = path ? open_file(path) : -1;
     if (fd < 0)
         return -1;
     long n = prim_read(fd, to, size - 1);
@@ -326,11 +332,10 @@ static uint32_t hash(const void *bytes, size_t n)
  * device number for each cgroup namespace. */
 static uint32_t identity(const char *folder, size_t n)
 {
-    static char path[PATH], full[PATH];
-    memcpy(path, folder, n);
-    path[n] = 0;
+    static char full[PATH];
     struct stat about;
-    if (!join(full, sizeof full, cgroup_root, path) ||
+    const char *path = path_in(folder, n, "");
+    if (!path || !join(full, sizeof full, cgroup_root, path) ||
         prim_syscall4(SYS_newfstatat, AT_FDCWD, full, &about, 0))
         return hash(folder, n);
     return hash(&about.st_ino, sizeof about.st_ino);

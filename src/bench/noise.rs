@@ -23,12 +23,11 @@ pub fn noise(groups: &[Measured], hog: bool) -> Vec<String> {
              this virtual machine did). Stop it, and measure again."
         ));
     }
-    let varied: Vec<String> = groups.iter().filter_map(spread).collect();
-    if !varied.is_empty() {
+    if let Some(places) = above(groups.iter().filter_map(spread), SPREAD) {
         lines.push(format!(
-            "Noise: {} itself varied by {}. Trust ratios more than values; stop other programs.",
+            "Noise: {} itself varied by {places}. Trust ratios more than values; stop other \
+             programs.",
             groups.first().map_or(NATIVE, steadiest),
-            varied.join(", ")
         ));
     }
     lines
@@ -73,13 +72,12 @@ fn steadiest(group: &Measured) -> &'static str {
     if has_bound && group.cells.iter().any(|c| c.rounds.is_some()) { BOUND } else { NATIVE }
 }
 
-/// Format the spread of the steadiest scenario, if it exceeds `SPREAD`. Metrics that are compared
-/// with nothing (fairness) vary by nature, and never count.
-fn spread(group: &Measured) -> Option<String> {
+/// Return the group's name and the relative spread of its steadiest scenario. Metrics that are
+/// compared with nothing (fairness) vary by nature: `None`.
+fn spread(group: &Measured) -> Option<(String, f64)> {
     let steady = group.cells.iter().find(|c| c.scenario == steadiest(group))?;
     let noise = steady.value.as_ref()?.relative();
-    (noise > SPREAD && group.metric.compare != Compare::Nothing)
-        .then(|| format!("{:.0}% ({})", noise * 100.0, group.place()))
+    (group.metric.compare != Compare::Nothing).then(|| (group.place(), noise))
 }
 
 #[cfg(test)]
