@@ -365,7 +365,7 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
     end_old_parking(cpu, c);
     if (care(cpu, c)) return;
     if (c->aside && take_aside(cpu, c, false)) return;
-    /* The running thread's time is over, or it gives way. */
+    /* The running thread's slice is over, or it yields. */
     if (t) {
         if (goes_on(previous, t, cpu)) {
             set_slice(previous, config.slice_ns);

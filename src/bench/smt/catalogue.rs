@@ -1,4 +1,4 @@
-//! The applications of the paper, or programs that stand in for them.
+//! The paper's applications, or similar programs where no package has them.
 
 use std::path::PathBuf;
 

@@ -85,7 +85,7 @@ pub const FIGURES: &[Figure] = &[
         ],
         differs: "The first eight of 24 mixes, on 2 CPUs. M's loops without a schedule clause \
                   adapt only through slots: their threads take turns \
-                  (docs/design/malleable-openmp.md). freqmine stands in for RNASeq.",
+                  (docs/design/malleable-openmp.md). freqmine replaces RNASeq.",
         elsewhere: "The scenarios are real, on the CPUs of this machine. With 2 CPUs, N has one \
                     thread, which always runs. So its half is never idle, and there is nothing to \
                     gain. `lissom bench mixes --mix paper` measures all 24 mixes on a larger \
