@@ -12,12 +12,17 @@
 #include "cpus/cpus.h"
 #include "prim/prim.h"
 
+#include <string.h>
+
 static struct cpu_mask at_load;
 
-void cpus_loaded(void)
+void cpus_mask_of(struct cpu_mask *m, long tid)
 {
-    long bytes = prim_syscall3(SYS_sched_getaffinity, 0, sizeof at_load.word, at_load.word);
-    at_load.bytes = bytes > 0 ? (uint32_t)bytes : 0;
+    memset(m, 0, sizeof *m);
+    long bytes = prim_syscall3(SYS_sched_getaffinity, tid, sizeof m->word, m->word);
+    m->bytes = bytes > 0 ? (uint32_t)bytes : 0;
 }
+
+void cpus_loaded(void) { cpus_mask_of(&at_load, 0); }
 
 const struct cpu_mask *cpus_at_load(void) { return &at_load; }

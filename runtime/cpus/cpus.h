@@ -24,6 +24,8 @@ static inline uint32_t cpus_count(const struct cpu_mask *m)
 }
 
 /* --- at_load.c -------------------------------------------------------------------------------- */
+/* Set *m to the mask of a thread; bytes 0: unreadable. tid 0: the calling thread. */
+void cpus_mask_of(struct cpu_mask *m, long tid);
 void cpus_loaded(void);                    /* read the mask; by the constructor */
 const struct cpu_mask *cpus_at_load(void); /* bytes 0: unreadable */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "monitor/lone.h"
+#include "cpus/others.h"
 #include "monitor/scan.h"
 #include "prim/clock.h"
 #include "prim/task.h"
@@ -172,7 +173,7 @@ static bool is_contended(const struct slot *s, uint64_t now)
     sum_up(s, add_times);
     bool same = sum.tids && sum.tids == lone.tids;
     bool runs = same && sum.ran - lone.ran >= ns / RAN_SHARE;
-    bool delayed = runs && sum.delay - lone.delay >= ns / DELAY_SHARE;
+    bool delayed = runs && sum.delay - lone.delay >= ns / DELAY_SHARE && others_ran();
     lone.held = hold(turns_passed() || (delayed && !gives_way(s, now)));
     uint32_t most = runs ? RUNS_MAX_US : IDLE_MAX_US;
     lone.period_us =

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "monitor/neighbours.h"
+#include "cpus/others.h"
 #include "monitor/lone.h"
 #include "monitor/scan.h"
 #include "prim/clock.h"
@@ -86,6 +87,7 @@ void neighbours_begin(bool own_descriptors)
     __builtin_memset(&own, 0, sizeof own);
     own.can_look = own_descriptors && sched.shares;
     own.period_us = LOOK_US;
+    others_begin();
     set_any(false);
 }
 
@@ -102,7 +104,7 @@ bool neighbours_look(uint64_t now, const struct beside_share *share, bool thrott
     uint64_t all = sum.ran + sum.delay;
     own.at = now;
     own.cpu_time = cpu_time;
-    set_any(sum.others && !throttled);
+    set_any(others_ran() && sum.others && !throttled);
     if (own.any)
         contention_of_others(now);
     own.period_us = own.any || own.beside.slots ? LOOK_US : own.period_us * 2;

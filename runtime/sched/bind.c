@@ -55,16 +55,9 @@ static bool equal(const struct cpu_mask *a, const struct cpu_mask *b)
     return !memcmp(a->word, b->word, sizeof a->word);
 }
 
-static void mask_of(struct cpu_mask *m, long tid)
-{
-    memset(m, 0, sizeof *m);
-    long bytes = prim_syscall3(SYS_sched_getaffinity, tid, sizeof m->word, m->word);
-    m->bytes = bytes > 0 ? (uint32_t)bytes : 0;
-}
+void cpus_own_mask(struct cpu_mask *m) { cpus_mask_of(m, 0); }
 
-void cpus_own_mask(struct cpu_mask *m) { mask_of(m, 0); }
-
-void cpus_mask_now(struct cpu_mask *m) { mask_of(m, cpus_sentinel()); }
+void cpus_mask_now(struct cpu_mask *m) { cpus_mask_of(m, cpus_sentinel()); }
 
 bool cpus_is_mask(const struct cpu_mask *m) { return equal(m, &process_mask); }
 
@@ -344,7 +337,7 @@ long cpu_set_by_program(struct thread *t, uint64_t bytes, const void *mask)
     long r = prim_syscall3(SYS_sched_setaffinity, t->tid, bytes, mask);
     if (r >= 0) {
         struct cpu_mask now;
-        mask_of(&now, t->tid);
+        cpus_mask_of(&now, t->tid);
         /* A mask of all CPUs of the process, or more, is no choice: the process may have been given
          * fewer since the program read its mask. */
         t->own_affinity = !is_part(&process_mask, &now);
@@ -395,7 +388,7 @@ void cpu_is_of_team(struct thread *t)
 {
     struct cpu_mask m;
     lock_take(&setting);
-    mask_of(&m, t->tid);
+    cpus_mask_of(&m, t->tid);
     bool beyond = false;
     for (uint32_t i = PLACE_CPUS / 64; i < CPU_MASK_WORDS; i++)
         beyond |= m.word[i];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "sched/contention.h"
+#include "cpus/others.h"
 #include "prim/task.h"
 #include "sched/hooks.h"
 #include "sched/thread.h"
@@ -101,7 +102,7 @@ void contention_ask(void)
     uint64_t before = known ? asked[i].delay : 0;
     asked[i].tid = tid;
     asked[i].delay = delay;
-    if ((known || !guess) && delay - before >= us * 1000ull / 2)
+    if ((known || !guess) && delay - before >= us * 1000ull / 2 && others_ran())
         seen(tsc(), known ? AVOID_US : DOUBT_US);
 }
 

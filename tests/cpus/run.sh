@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Tests of what the runtime reads of cgroups, with trees of files as on machines, in containers and
 # after careless administration. Also tests of dividing CPUs, with programs that take no part, too,
-# and of clocks. Last line: `N passed, M failed`.
+# of their use of CPUs, and of clocks. Last line: `N passed, M failed`.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)
@@ -21,6 +21,7 @@ build driver cpus/cgroup.c cpus/share.c
 build share_test cpus/share.c
 build beside_test cpus/beside.c
 build clock_test prim/clock.c
+build others_test cpus/others.c cpus/at_load.c cpus/sentinel.c prim/clock.c
 passed=0 failed=0
 t=$out/t
 
@@ -271,7 +272,7 @@ done
 ln -s pod-a "$out/pod-a-again"
 compare "$("$out/driver" --groups "$out/pod-a" "$out/pod-b")" 'quota different, weight different'
 compare "$("$out/driver" --groups "$out/pod-a" "$out/pod-a-again")" 'quota same, weight same'
-for test in share_test beside_test clock_test; do
+for test in share_test beside_test others_test clock_test; do
     timeout 60 "$out/$test" >"$out/$test.txt" 2>&1
     sed '$d' "$out/$test.txt"
     counts=$(tail -1 "$out/$test.txt")
