@@ -15,10 +15,13 @@
 enum {
     TICK_NS = 10000000, /* unit of /proc/stat: USER_HZ is 100 on x86 */
     SPAN_NS = 200000000,
-    SHARE = 8,  /* others ran: for 1/SHARE of SPAN_NS */
-    COST = 500, /* readings take at most 1/COST of the time */
-    /* fields of proc(5), cpu: idle, iowait, steal */
-    UNUSED = 1 << 3 | 1 << 4 | 1 << 7,
+    SPAN_MAX_NS = 2000000000,
+    SHARE = 8,  /* others ran: for 1/SHARE of the time of a CPU */
+    COST = 500, /* readings take at most 1/COST of the time, unless SPAN_MAX_NS is too short */
+    SLOW = 10,  /* a reading that takes longer than SPAN_NS / SLOW is worthless */
+    /* Fields of proc(5), cpu: idle, iowait. Not steal: idle and the CPU time of threads may contain
+     * it. */
+    UNUSED = 1 << 3 | 1 << 4,
 };
 
 static struct {
@@ -124,7 +127,7 @@ static bool read_stat(uint32_t *cpus, uint64_t *ticks)
 
 /* --- others ----------------------------------------------------------------------------------- */
 
-void others_begin(void)
+void others_after_fork(void)
 {
     last.at = last.after = 0;
     last.ran = true;
@@ -136,17 +139,23 @@ bool others_ran(void)
     uint32_t cpus = 0;
     if (now < last.after)
         return last.ran;
+    uint64_t cost = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     bool changed = read_mask();
     if (!read_stat(&cpus, &ticks))
         cpus = 0;
     uint64_t unused = ticks * TICK_NS, used = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-    uint64_t cost = (clock_ns(CLOCK_MONOTONIC) - now) * COST;
-    /* Rounding, and ticks of the kernel, may make it negative. */
+    cost = (clock_ns(CLOCK_THREAD_CPUTIME_ID) - cost) * COST;
+    /* This thread may have been stopped in between. */
+    if (clock_ns(CLOCK_MONOTONIC) - now > SPAN_NS / SLOW)
+        cpus = 0;
+    /* Rounding makes it negative. Far below, the process has used other CPUs than these. */
     int64_t others =
         (int64_t)(cpus * (now - last.at) - (unused - last.unused) - (used - last.used));
-    last.ran = !last.at || changed || !cpus || cpus != last.cpus || others >= SPAN_NS / SHARE;
+    int64_t share = (int64_t)(now - last.at) / SHARE;
+    last.ran =
+        !last.at || changed || !cpus || cpus != last.cpus || others >= share || others <= -share;
     last.at = now;
-    last.after = now + (cost > SPAN_NS ? cost : SPAN_NS);
+    last.after = now + (cost < SPAN_NS ? SPAN_NS : cost > SPAN_MAX_NS ? SPAN_MAX_NS : cost);
     last.unused = unused;
     last.used = used;
     last.cpus = cpus;

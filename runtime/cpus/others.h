@@ -15,14 +15,14 @@
 
 struct cpu_mask;
 
-/* Forget all earlier readings. */
-void others_begin(void);
+/* Forget all earlier readings, in the child of a fork. */
+void others_after_fork(void);
 
 /* Return whether other programs, or kernel threads, used an eighth of a CPU or more in the 200 ms
  * or more before the last reading. Returns true if that is unknown, as in the first 200 ms. Reads
  * /proc/stat if the last reading is that old: takes 25 us with 2 CPUs. Reads less often with many
- * CPUs, to use 0.2 % of a CPU at most. Pre: the caller has its own descriptor table, and the mask
- * of the process. */
+ * CPUs, up to every 2 s, to use 0.2 % of a CPU. Pre: the caller has its own descriptor table, and
+ * the mask of the process. */
 bool others_ran(void);
 
 /* Parse the text of /proc/stat from fd. Adds up the time in which each CPU of *mask did not run a

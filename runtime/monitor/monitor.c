@@ -12,6 +12,7 @@
  * the faults of guarded loads.
  */
 #include "cpus/cpus.h"
+#include "cpus/others.h"
 #include "events/events.h"
 #include "monitor/domain.h"
 #include "monitor/limit.h"
@@ -442,6 +443,7 @@ void monitor_after_fork(void)
     manager_after_fork();
     domain_after_fork();
     contention_can_ask(false);
+    others_after_fork();
     lifecycle.word = 0;
     sched.monitor_started = sched.monitor_word = alive = leaving = unshares = notifies = 0;
     timers_after_fork();

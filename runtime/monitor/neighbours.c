@@ -87,7 +87,6 @@ void neighbours_begin(bool own_descriptors)
     __builtin_memset(&own, 0, sizeof own);
     own.can_look = own_descriptors && sched.shares;
     own.period_us = LOOK_US;
-    others_begin();
     set_any(false);
 }
 
