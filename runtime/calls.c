@@ -15,6 +15,7 @@
 #include "sched/slots.h"
 #include "sched/user.h"
 #include "sched/waiting.h"
+#include "sched/waitmask.h"
 #include "spin/spin.h"
 #include "fastpath.h"
 
@@ -221,9 +222,7 @@ static long arch_prctl_call(struct thread *t, struct user_registers *r)
 
 /* Numbers that older headers lack. */
 enum {
-    IO_URING_ENTER = 426,
     CLONE3 = 435,
-    EPOLL_PWAIT2 = 441,
     LANDLOCK_RESTRICT_SELF = 446,
     FUTEX_WAITV = 449,
     FUTEX_WAKE2 = 454,
@@ -248,9 +247,10 @@ static const uint16_t blocking[] = {
     SYS_rt_sigtimedwait, SYS_wait4, SYS_waitid, SYS_accept, SYS_accept4, SYS_connect, SYS_recvfrom,
     SYS_recvmsg, SYS_recvmmsg, SYS_read, SYS_readv, SYS_write, SYS_writev, SYS_sendto, SYS_sendmsg,
     SYS_sendmmsg, SYS_flock, SYS_msgrcv, SYS_semop, SYS_semtimedop, SYS_io_getevents,
-    IO_URING_ENTER, SYS_mq_timedreceive, SYS_fsync, SYS_fdatasync, SYS_restart_syscall,
-    SYS_sendfile, /* from here on a signal cuts the transfer short: */ SYS_splice, SYS_tee,
-    SYS_vmsplice, SYS_copy_file_range, SYS_preadv2, SYS_pwritev2, SYS_getrandom, SYS_fallocate,
+    IO_PGETEVENTS, IO_URING_ENTER, SYS_mq_timedreceive, SYS_fsync, SYS_fdatasync,
+    SYS_restart_syscall, SYS_sendfile,
+    /* from here on a signal cuts the transfer short: */ SYS_splice, SYS_tee, SYS_vmsplice,
+    SYS_copy_file_range, SYS_preadv2, SYS_pwritev2, SYS_getrandom, SYS_fallocate,
     SYS_mq_timedsend,
 };
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * Calls that wait with another signal mask: sigsuspend(2), ppoll(2), pselect(2), epoll_pwait(2).
+ * Calls that wait with another signal mask: sigsuspend(2), ppoll(2), pselect(2), epoll_pwait(2),
+ * io_pgetevents(2), io_uring_enter(2).
  *
  * A signal that ends such a call is handled with the mask of the call, plus the action's mask and
  * the signal itself. The caller's own mask is restored when the handler returns. The kernel's frame
@@ -13,6 +14,9 @@
 #include "sched/thread.h"
 
 #include <ucontext.h>
+
+/* Numbers that older headers lack. */
+enum { IO_PGETEVENTS = 333, IO_URING_ENTER = 426, EPOLL_PWAIT2 = 441 };
 
 /* t is about to make call nr, which may wait. */
 void waitmask_begins(struct thread *t, long nr);

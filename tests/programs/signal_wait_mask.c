@@ -1,20 +1,26 @@
-// Calls that wait with a mask of their own (sigsuspend, ppoll, pselect, epoll_pwait). The handler
+// Calls that wait with a mask of their own (sigsuspend, ppoll, pselect, epoll_pwait, io_pgetevents,
+// io_uring_enter; the last two only where the kernel has them and permits their use). The handler
 // that ends one runs with that mask, its action's mask and its signal blocked. The caller's mask is
 // restored afterwards, and signals in both masks stay pending. The signals come before the call or
 // from another thread.
 #include "pthread_test.h"
 
+#include <linux/aio_abi.h>
+#include <linux/io_uring.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
+#include <sys/syscall.h>
 
-enum { CALLS = 4, ROUNDS = 40, THREADS = 512 };
+enum { CALLS = 7, ROUNDS = 42, THREADS = 512 };
 
 static __thread volatile sig_atomic_t first, second;
 static __thread sigset_t seen;
 static __thread int epoll;
+static aio_context_t aio; // 0: there is none
+static int ring;          // -1: there is none
 static pthread_t thread[THREADS];
 static _Atomic int asks[THREADS]; // 1: signal this thread; -1: it has ended
 
@@ -40,8 +46,21 @@ static int wait_with(int call, const sigset_t *mask) {
     case 0: return sigsuspend(mask);
     case 1: return ppoll(NULL, 0, NULL, mask);
     case 2: return pselect(0, NULL, NULL, NULL, NULL, mask);
-    default: return epoll_pwait(epoll, &event, 1, -1, mask);
+    case 3: return epoll_pwait(epoll, &event, 1, -1, mask);
     }
+    struct {
+        const sigset_t *mask;
+        size_t bytes;
+    } set = {mask, 8};
+    struct io_event aio_event;
+    if (call == 4 && aio) return (int)syscall(SYS_io_pgetevents, aio, 1, 1, &aio_event, NULL, &set);
+    struct io_uring_getevents_arg arg = {.sigmask = (uintptr_t)mask, .sigmask_sz = 8};
+    if (call == 5 && ring >= 0)
+        return (int)syscall(SYS_io_uring_enter, ring, 0, 1, IORING_ENTER_GETEVENTS, mask, 8);
+    if (call == 6 && ring >= 0)
+        return (int)syscall(SYS_io_uring_enter, ring, 0, 1,
+                            IORING_ENTER_GETEVENTS | IORING_ENTER_EXT_ARG, &arg, sizeof arg);
+    return ppoll(NULL, 0, NULL, mask);
 }
 
 // Return the membership of SIGHUP, SIGUSR1, SIGUSR2, SIGWINCH and SIGALRM as five decimal digits.
@@ -90,6 +109,9 @@ static void *work(void *arg) {
 
 int main(void) {
     t_watchdog();
+    struct io_uring_params params = {0};
+    ring = (int)syscall(SYS_io_uring_setup, 1, &params);
+    if (syscall(SYS_io_setup, 1, &aio)) aio = 0;
     struct sigaction a = {.sa_handler = on_first};
     sigaddset(&a.sa_mask, SIGWINCH);
     SYS(sigaction(SIGUSR1, &a, NULL));
