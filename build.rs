@@ -19,73 +19,20 @@ mod bpf;
 const ZYDIS: &[&str] =
     &["src/Decoder.c", "src/DecoderData.c", "src/Register.c", "src/SharedData.c", "src/Utils.c"];
 
-/// Flags of our own C. The runtime is entered in the middle of other code, so it must not use
-/// vector registers. It must not call libc implicitly (memset from a loop), nor use a stack
-/// protector or lazily allocated thread-local storage.
-const OURS: &[&str] = &[
-    "-std=gnu11",
-    "-D_GNU_SOURCE",
-    "-O2",
-    "-g",
-    "-fPIC",
-    "-fvisibility=hidden",
-    "-fno-stack-protector",
-    "-fcf-protection=none",
-    "-mgeneral-regs-only",
-    "-fno-tree-loop-distribute-patterns",
-    "-ftls-model=initial-exec",
-    "-Wall",
-    "-Wextra",
-    "-Werror",
-];
-
-/// Link-time optimization of our own C. GCC inlines functions across files, and a futex wait takes
-/// a tenth fewer instructions.
-///
-/// The files in `APART` are excluded. The compiler itself emits calls to the functions of `mem.c`.
-/// The others contain assembly that refers to C functions by name, and GCC would drop or rename
-/// these.
-const TOGETHER: &[&str] = &["-flto", "-flto-partition=one"];
+/// Sources that are compiled without `together`. The compiler itself emits calls to the functions
+/// of `mem.c`. The others contain assembly that refers to C functions by name, and GCC would drop
+/// or rename these.
 const APART: &[&str] = &["mem.c", "restrict.c", "lissom.c"];
 
-/// Flags of Zydis. It runs inside the runtime by the same rules, but its warnings are not ours to
-/// fix.
-const THEIRS: &[&str] = &[
-    "-std=gnu11",
-    "-O2",
-    "-g1",
-    "-fPIC",
-    "-fvisibility=hidden",
-    "-fno-stack-protector",
-    "-fcf-protection=none",
-    "-mgeneral-regs-only",
-    "-fno-tree-loop-distribute-patterns",
-    "-w",
-];
-
-const ZYDIS_DEFINES: &[&str] = &[
-    "-DZYDIS_STATIC_BUILD",
-    "-DZYCORE_STATIC_BUILD",
-    "-DNDEBUG",
-    "-DZYDIS_DISABLE_FORMATTER",
-    "-DZYDIS_DISABLE_ENCODER",
-];
-
-/// Flags of the linker. `initfirst`: our constructor runs before those of libraries, which may
-/// start threads. `defs`: a missing symbol fails here, not in the user's process.
-/// `noseparate-code`: each process makes one mapping for code and constants instead of three.
-const LINK: &[&str] = &[
-    "-shared",
-    "-Wl,-z,initfirst",
-    "-Wl,-z,now",
-    "-Wl,-z,relro",
-    "-Wl,-z,defs",
-    "-Wl,-z,noexecstack",
-    "-Wl,-z,noseparate-code",
-    "-Wl,--exclude-libs,ALL",
-    "-Wl,-soname,liblissom.so",
-    "-Wl,--build-id=sha1",
-];
+/// Return flags of build/flags.
+fn flags(names: &[&str]) -> Vec<String> {
+    let lines = include_str!("build/flags").lines();
+    let named = lines.filter_map(|line| line.split_once(": ").filter(|(n, _)| names.contains(n)));
+    let found: Vec<String> =
+        named.flat_map(|(_, flags)| flags.split_whitespace().map(String::from)).collect();
+    assert!(!found.is_empty(), "build/flags has no {names:?}");
+    found
+}
 
 fn main() {
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
@@ -102,7 +49,7 @@ fn main() {
     );
     println!("cargo::rerun-if-env-changed=CC");
     let tool = cc::Build::new().cargo_output(false).get_compiler();
-    let together = if tool.is_like_gnu() { TOGETHER } else { &[] };
+    let together = if tool.is_like_gnu() { flags(&["together"]) } else { vec![] };
     let compiler = tool.path().to_path_buf();
     bpf::build(&root, &out);
     abi::generate(&root.join("runtime/abi.h"), &compiler, &out);
@@ -134,22 +81,20 @@ fn main() {
     let objects = out.join("objects");
     for source in runtime_sources(&runtime) {
         let name = source.strip_prefix(&root).expect("below the root");
-        let mut flags: Vec<String> = OURS.iter().map(|s| s.to_string()).collect();
+        let mut flags = flags(&["runtime", "ours", "zydis"]);
         if !APART.iter().any(|file| source.ends_with(file)) {
-            flags.extend(together.iter().map(|s| s.to_string()));
+            flags.extend(together.iter().cloned());
         }
         flags.push(include(runtime.clone()));
         // Include as system headers: their warnings are not ours.
         flags.extend(zydis_includes.iter().map(|i| i.replacen("-I", "-isystem", 1)));
-        flags.extend(ZYDIS_DEFINES.iter().map(|s| s.to_string()));
         flags.extend(places.iter().cloned());
         jobs.push(Job::new(&source, &object_path(&objects, name), flags));
     }
     for name in ZYDIS {
-        let mut flags: Vec<String> = THEIRS.iter().map(|s| s.to_string()).collect();
+        let mut flags = flags(&["runtime", "theirs", "zydis"]);
         flags.extend(zydis_includes.iter().cloned());
         flags.push(include(zydis.join("src")));
-        flags.extend(ZYDIS_DEFINES.iter().map(|s| s.to_string()));
         flags.extend(places.iter().cloned());
         let object = object_path(&objects, &Path::new("zydis").join(name));
         jobs.push(Job::new(&zydis.join(name), &object, flags));
@@ -159,13 +104,20 @@ fn main() {
     let changed = compile(&compiler, &jobs);
     let library = out.join("liblissom.so");
     let linked = out.join("liblissom.objects");
-    let mut list = format!("{}\n", LINK.join(" "));
+    let link = flags(&["link"]);
+    let mut list = format!("{}\n", link.join(" "));
     list.extend(jobs.iter().map(|j| format!("{}\n", j.object.display())));
     let relink =
         changed || !library.exists() || fs::read_to_string(&linked).ok().as_deref() != Some(&list);
     if relink {
         let mut command = Command::new(&compiler);
-        command.args(OURS).args(together).args(&places).args(LINK).arg("-o").arg(&library);
+        command
+            .args(flags(&["runtime", "ours"]))
+            .args(together)
+            .args(&places)
+            .args(link)
+            .arg("-o")
+            .arg(&library);
         command.args(jobs.iter().map(|j| &j.object));
         run(&mut command);
         fs::write(&linked, &list).expect("writable OUT_DIR");
@@ -241,7 +193,7 @@ fn for_the_binary(root: &Path, zydis: &Path, compiler: &Path) -> cc::Build {
         // Include as system headers: their warnings are not ours.
         build.flag("-isystem").flag(zydis.join(name));
     }
-    for define in ZYDIS_DEFINES {
+    for define in flags(&["zydis"]) {
         build.flag(define);
     }
     build

@@ -14,21 +14,23 @@ else
     trap 'rm -rf "$out"' EXIT
 fi
 samples=${1:-50}
-zydis=${ZYDIS:-$(find "${CARGO_HOME:-$HOME/.cargo}/registry/src" -maxdepth 3 -type d -name zydis-c 2>/dev/null | sort | tail -n 1)}
-[ -d "$zydis" ] || { echo "no Zydis sources: set ZYDIS"; echo "0 passed, 1 failed"; exit 1; }
+flags() { "$root/scripts/flags.sh" "$@"; }
+zydis=${ZYDIS:-$(flags zydis-sources)} || { echo "0 passed, 1 failed"; exit 1; }
 cc=${CC:-gcc}
-both="-std=gnu11 -D_GNU_SOURCE -O2 -g -fPIC -fvisibility=hidden -fno-stack-protector -fcf-protection=none -mgeneral-regs-only
-      -fno-tree-loop-distribute-patterns -I$root/runtime -isystem $zydis/include -isystem $zydis/dependencies/zycore/include
-      -DZYDIS_STATIC_BUILD -DZYCORE_STATIC_BUILD -DNDEBUG -DZYDIS_DISABLE_FORMATTER -DZYDIS_DISABLE_ENCODER"
+includes="-I$root/runtime -isystem $zydis/include -isystem $zydis/dependencies/zycore/include"
 fail() { echo "build failed: $*"; echo "0 passed, 1 failed"; exit 1; }
 for f in decode machine execute bits vector counter delay hint prove depends explore; do
-    $cc $both -ftls-model=initial-exec -Wall -Wextra -Werror -c "$root/runtime/spin/$f.c" -o "$out/spin-$f.o" || fail $f
+    # shellcheck disable=SC2046,SC2086 # words
+    $cc $(flags runtime ours zydis) $includes -c "$root/runtime/spin/$f.c" -o "$out/spin-$f.o" || fail $f
 done
 for f in Decoder DecoderData MetaInfo Mnemonic Register Segment SharedData String Utils; do
-    [ -f "$out/zydis-$f.o" ] || $cc $both -I"$zydis/src" -w -c "$zydis/src/$f.c" -o "$out/zydis-$f.o" || fail $f
+    # shellcheck disable=SC2046,SC2086 # words
+    [ -f "$out/zydis-$f.o" ] ||
+        $cc $(flags runtime theirs zydis) $includes -I"$zydis/src" -c "$zydis/src/$f.c" \
+            -o "$out/zydis-$f.o" || fail $f
 done
-$cc -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra -I"$root/runtime" -I"$here" -isystem "$zydis/include" \
-    -isystem "$zydis/dependencies/zycore/include" -DZYDIS_STATIC_BUILD -DZYCORE_STATIC_BUILD -c "$here/driver.c" -o "$out/driver.o" || fail driver
+# shellcheck disable=SC2046,SC2086 # words
+$cc -std=gnu11 -D_GNU_SOURCE -O2 -Wall -Wextra $(flags zydis) $includes -I"$here" -c "$here/driver.c" -o "$out/driver.o" || fail driver
 $cc -std=gnu11 -O2 -fPIC -shared "$here/plt.c" -o "$out/libplt.so" || fail plt
 passed=0 failed=0
 tally() {
