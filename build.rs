@@ -210,11 +210,11 @@ fn survey(root: &Path, zydis: &Path, compiler: &Path) {
     build.compile("lissom_survey");
 }
 
-/// Link the interpreter that finds waiting loops into the binary, for `src/sched/judge.rs`: it also
+/// Link the interpreter that finds waiting loops into the binary, for `src/judge`: it also
 /// judges threads of other processes.
 fn judge(root: &Path, zydis: &Path, compiler: &Path) {
-    println!("cargo::rerun-if-changed=src/sched/orbit.c");
-    println!("cargo::rerun-if-changed=src/sched/orbit.h");
+    println!("cargo::rerun-if-changed=src/judge/orbit.c");
+    println!("cargo::rerun-if-changed=src/judge/orbit.h");
     println!("cargo::rerun-if-changed=src/sched/branches.c");
     let mut build = for_the_binary(root, zydis, compiler);
     for name in [
@@ -223,8 +223,8 @@ fn judge(root: &Path, zydis: &Path, compiler: &Path) {
     ] {
         build.file(root.join(format!("runtime/spin/{name}.c")));
     }
-    for name in ["orbit", "branches"] {
-        build.file(root.join(format!("src/sched/{name}.c")));
+    for name in ["judge/orbit", "sched/branches"] {
+        build.file(root.join(format!("src/{name}.c")));
     }
     build.compile("lissom_judge");
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Shared by activity.bpf.c and src/manager/activity.rs: the activity of processes, in an array that
+/* Shared by activity.bpf.c and src/activity/bpf.rs: the activity of processes, in an array that
  * both map. */
 #pragma once
 

@@ -5,7 +5,7 @@
  * A perf event interrupts each CPU every config.sample_ns. If all registers of a thread are as at
  * an earlier scan, it has only done what it can undo since then. It waits in a loop, or it counts
  * in memory alone. So such a place is sent once to the tool, which proves one or the other from the
- * code (src/sched/judge.rs). From then on, a thread found there in an earlier state is preempted,
+ * code (src/judge). From then on, a thread found there in an earlier state is preempted,
  * if another one wants its CPU.
  *
  * States outlast the thread's time off the CPU. So if it still waits for the same word when it runs

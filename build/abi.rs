@@ -121,6 +121,7 @@ pub fn generate(header: &Path, compiler: &Path, out: &Path) {
         }
         rust.push_str("];\n");
     }
+    let mut variables = Vec::new();
     for line in text.lines() {
         // #define LISSOM_ENV_VERBOSE "LISSOM_VERBOSE" /* ... */, and other names
         let mut words = line.split_whitespace();
@@ -132,8 +133,12 @@ pub fn generate(header: &Path, compiler: &Path, out: &Path) {
         {
             let name = name.trim_start_matches("LISSOM_");
             writeln!(rust, "pub const {name}: &str = {value};").expect("string");
+            if name.starts_with("ENV_") {
+                variables.push(name);
+            }
         }
     }
+    writeln!(rust, "pub const ENV_NAMES: &[&str] = &[{}];", variables.join(", ")).expect("string");
     rust.push_str(&ask_compiler(header, compiler, out));
     fs::write(out.join("abi.rs"), rust).expect("writable OUT_DIR");
 }

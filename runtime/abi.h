@@ -26,7 +26,7 @@
  * constructor. */
 /* "0", "off", "no", "false": switch the runtime off */
 #define LISSOM_ENV_ENABLE "LISSOM"
-#define LISSOM_ENV_VERBOSE "LISSOM_VERBOSE" /* "1": report decisions on stderr */
+#define LISSOM_ENV_VERBOSE "LISSOM_VERBOSE" /* not empty, not "0": report on stderr */
 #define LISSOM_ENV_SWITCH "LISSOM_SWITCH"   /* auto | user (the same) | kernel | off */
 /* maximum number of slots; 1..LISSOM_MAX_SLOTS */
 #define LISSOM_ENV_CPUS "LISSOM_CPUS"

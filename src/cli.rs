@@ -3,7 +3,10 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use clap::{
+    Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum, ValueHint,
+};
+use ui::time::Unit;
 
 use crate::{abi, bench, kvm, load, manager, sched, stat, top};
 
@@ -73,13 +76,16 @@ pub struct GdbArgs {
 /// exit code and signals. A program that cannot be managed (static, setuid, for another libc or
 /// machine) runs natively; --verbose prints the reason.
 #[derive(Args)]
+#[command(override_usage = "lissom run [OPTIONS] -- <CMD>...
+       lissom run [OPTIONS] --print-env")]
 #[command(after_long_help = "\
 Exit code: the program's own. 127 if it is not found, 126 if it cannot be
 executed, 2 if an option of lissom is wrong.
 
 Examples:
   lissom run -- python3 train.py
-  lissom run --stats -- ./solver --threads 64")]
+  lissom run --stats -- ./solver --threads 64
+  env $(lissom run --print-env) ./solver")]
 pub struct RunArgs {
     /// How to switch between threads [default: auto]
     #[arg(long, value_enum, env = abi::ENV_SWITCH, hide_env_values = true)]
@@ -89,11 +95,10 @@ pub struct RunArgs {
     #[arg(long, value_enum, env = abi::ENV_SPIN, hide_env_values = true)]
     pub spin: Option<Spin>,
 
-    /// Time in nanoseconds that a waiter spins before another thread runs in its place, 0 to
-    /// 1000000, or auto, which adapts to the cost of the program's waits [default: auto]. High
-    /// values waste CPU time where many threads wait; low values cause switches for locks that
-    /// become free in a moment
-    #[arg(long, value_name = "NS|auto", env = abi::ENV_SPIN_THRESHOLD, hide_env_values = true)]
+    /// Time that a waiter spins before another thread runs in its place, 0s to 1ms, or auto, which
+    /// adapts to the cost of the program's waits [default: auto]. High values waste CPU time where
+    /// many threads wait; low values cause switches for locks that become free in a moment
+    #[arg(long, value_name = "TIME|auto", env = abi::ENV_SPIN_THRESHOLD, hide_env_values = true)]
     pub spin_threshold: Option<SpinThreshold>,
 
     /// Maximum number of threads running at once, 1 to 1024 [default: CPUs available to the
@@ -153,9 +158,28 @@ pub struct RunArgs {
     #[arg(short, long)]
     pub verbose: bool,
 
+    /// Instead of running a program, print the variables that lissom would add to its environment
+    /// or change, one NAME=VALUE a line, for launchers of containers and jobs
+    #[arg(long, conflicts_with_all = ["stats", "stats_file", "command"])]
+    pub print_env: bool,
+
     /// Program and its arguments
-    #[arg(value_name = "CMD", required = true, trailing_var_arg = true)]
+    #[arg(value_name = "CMD", required_unless_present = "print_env", trailing_var_arg = true,
+          value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
+}
+
+/// Return the command line without hidden verbs, for completions and the manual.
+pub fn visible() -> clap::Command {
+    let all = Cli::command();
+    let verbs: Vec<_> = all.get_subcommands().filter(|v| !v.is_hide_set()).cloned().collect();
+    clap::Command::new("lissom")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(all.get_about().cloned().unwrap_or_default())
+        .after_help(all.get_after_help().cloned().unwrap_or_default())
+        .max_term_width(80)
+        .subcommand_required(true)
+        .subcommands(verbs)
 }
 
 /// Parse the options of `lissom run` like `Cli`. `arguments` begins with the verb.
@@ -199,14 +223,17 @@ pub enum SpinThreshold {
 }
 
 impl std::str::FromStr for SpinThreshold {
-    type Err = &'static str;
+    type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         if text == "auto" {
             return Ok(SpinThreshold::Auto);
         }
-        let ns = text.parse().ok().filter(|&ns| ns <= 1_000_000);
-        ns.map(SpinThreshold::Nanoseconds).ok_or("expected `auto` or 0 to 1000000")
+        // The variable, which the runtime reads, has no unit.
+        match ui::time::within(text, Some(Unit::Ns), "0s", "1ms") {
+            Ok((time, _)) => Ok(SpinThreshold::Nanoseconds(time.subsec_nanos())),
+            Err(e) => Err(format!("{e}, or auto")),
+        }
     }
 }
 
@@ -331,12 +358,12 @@ pub enum StatsFormat {
 Exit code: 0 if lissom would be active, 1 if the program would run natively,
 2 if an option of lissom is wrong.")]
 pub struct DoctorArgs {
-    /// Print one JSON document instead of text
-    #[arg(long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub json: ui::output::Json,
 
     /// Program to check
-    #[arg(value_name = "CMD", trailing_var_arg = true)]
+    #[arg(value_name = "CMD", trailing_var_arg = true,
+          value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }
 

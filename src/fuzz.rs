@@ -46,8 +46,8 @@ fn scribble(words: &mut [u64], random: &mut fastrand::Rng) {
 /// The statistics that `lissom stat` and `top` read.
 #[test]
 fn what_programs_say_of_themselves() {
-    use crate::stat::live::Copy;
-    use crate::stat::told::Told;
+    use crate::watch::live::Copy;
+    use crate::watch::told::Told;
     let mut random = random("live");
     let length = size_of::<abi::Live>() / 8;
     let mut words = vec![0u64; length];

@@ -2,16 +2,24 @@
 #![cfg_attr(not(test), no_main)]
 
 mod abi;
+mod activity;
 mod adapt;
 mod bench;
+mod cgroup;
 mod cli;
 mod doctor;
 mod elf;
+mod endpoint;
 #[cfg(test)]
 mod fuzz;
 mod gdb;
+mod glibc;
+#[cfg(test)]
+mod help_test;
+mod judge;
 mod knobs;
 mod kvm;
+mod kvm_types;
 mod load;
 mod man;
 mod manager;
@@ -28,9 +36,12 @@ mod symbol;
 mod terminal;
 mod top;
 mod unpack;
+mod usage;
 mod version;
+mod watch;
 
-use clap::{CommandFactory as _, Parser as _};
+use anyhow::Context as _;
+use clap::Parser as _;
 
 /// Define the C entry point instead of Rust's. Rust's start-up ignores SIGPIPE, opens closed
 /// standard streams, and installs a signal stack. The program that `lissom run` becomes would
@@ -41,17 +52,17 @@ pub extern "C" fn main(
     _argv: *const *const std::ffi::c_char,
 ) -> std::ffi::c_int {
     // A panic must not unwind into C. It has printed its message already.
-    std::panic::catch_unwind(dispatch).unwrap_or(70)
+    std::panic::catch_unwind(|| ui::exit::code(dispatch())).unwrap_or(70)
 }
 
-fn dispatch() -> i32 {
+fn dispatch() -> anyhow::Result<i32> {
     // Parse `run` separately, because the options of all verbs take 1 ms to set up.
     let arguments: Vec<_> = std::env::args_os().collect();
     if arguments.get(1).is_some_and(|verb| verb == "run") {
-        return run::run(cli::run_args(&arguments[1..]).unwrap_or_else(|e| e.exit()));
+        return run::run(cli::run_args(&arguments[1..]).unwrap_or_else(|e| usage::exit(e)));
     }
-    let cli = cli::Cli::try_parse().unwrap_or_else(|e| e.exit());
-    let done = match cli.verb {
+    let cli = cli::Cli::try_parse().unwrap_or_else(|e| usage::exit(e));
+    match cli.verb {
         cli::Verb::Run(args) => return run::run(args),
         cli::Verb::Doctor(args) => return doctor::doctor(&args),
         cli::Verb::Gdb(args) => return gdb::gdb(args),
@@ -65,33 +76,15 @@ fn dispatch() -> i32 {
         cli::Verb::Load(args) => return load::load(args),
         cli::Verb::Completions(args) => {
             let mut script = Vec::new();
-            clap_complete::generate(args.shell, &mut cli::Cli::command(), "lissom", &mut script);
-            ui::output::print(&script)
+            clap_complete::generate(args.shell, &mut cli::visible(), "lissom", &mut script);
+            ui::output::print(&script)?;
         }
-        cli::Verb::Unpack { folder } => return written(&folder, unpack::install(&folder)),
+        cli::Verb::Unpack { folder } => unpack::install(&folder)
+            .with_context(|| format!("cannot write to {}", folder.display()))?,
         cli::Verb::Man(cli::ManArgs { dir: Some(folder) }) => {
-            return written(&folder, man::write(&folder));
+            man::write(&folder).with_context(|| format!("cannot write to {}", folder.display()))?;
         }
-        cli::Verb::Man(_) => man::all().and_then(|roff| ui::output::print(&roff)),
-    };
-    match done {
-        Ok(()) => 0,
-        // The reader has closed the pipe, as in `lissom man | head`.
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => 0,
-        Err(e) => {
-            eprintln!("lissom: cannot write to standard output: {e}");
-            1
-        }
+        cli::Verb::Man(_) => ui::output::print(&man::all()?)?,
     }
-}
-
-/// Return the exit code of a verb that writes into a folder.
-fn written(folder: &std::path::Path, done: std::io::Result<()>) -> i32 {
-    match done {
-        Ok(()) => 0,
-        Err(e) => {
-            eprintln!("lissom: cannot write to {}: {e}", folder.display());
-            1
-        }
-    }
+    Ok(0)
 }

@@ -2,16 +2,24 @@
 //! memfds that survive it, affinity, capabilities, clocks.
 
 use std::ffi::{CString, OsStr, OsString};
+use std::fs;
 use std::io;
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use nix::fcntl::{FcntlArg, SealFlag, fcntl};
+use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::signal::{Signal, kill};
 use nix::time::{ClockId, clock_gettime};
+use nix::unistd::{Pid, SysconfVar, sysconf};
+use procfs::process::{MMapPath, MemoryMaps, Process};
 
 /// Environment for `execve`: the caller's, with changes. Lacks entries without `=`, which the
 /// standard library skips. Of duplicates, `get` and `set` use the first, as getenv does.
+#[derive(Clone)]
 pub struct Environment(Vec<(OsString, OsString)>);
 
 impl Environment {
@@ -19,8 +27,13 @@ impl Environment {
         Environment(std::env::vars_os().collect())
     }
 
-    pub fn get(&self, name: &str) -> Option<&OsStr> {
+    pub fn get(&self, name: impl AsRef<OsStr>) -> Option<&OsStr> {
+        let name = name.as_ref();
         self.0.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_os_str())
+    }
+
+    pub fn names(&self) -> impl Iterator<Item = &OsStr> {
+        self.0.iter().map(|(name, _)| name.as_os_str())
     }
 
     /// Set a variable. Keeps the order of existing variables, and appends a new one.
@@ -71,20 +84,11 @@ pub fn execve(path: &Path, argv: &[OsString], environment: &Environment) -> io::
 pub fn inherited_memfd(name: &str) -> io::Result<OwnedFd> {
     const OUT_OF_THE_WAY: libc::c_int = 200;
     let name = CString::new(name)?;
-    // SAFETY: `name` is a C string; the result is checked.
-    let fd =
-        unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_ALLOW_SEALING | libc::MFD_CLOEXEC) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the descriptor was just created, and nothing else owns it.
-    let low = unsafe { OwnedFd::from_raw_fd(fd) };
+    let low = memfd_create(name.as_c_str(), MFdFlags::MFD_ALLOW_SEALING | MFdFlags::MFD_CLOEXEC)?;
     for minimum in [OUT_OF_THE_WAY, 3] {
         // F_DUPFD clears close-on-exec, so the copy survives an exec. It fails above RLIMIT_NOFILE.
-        // SAFETY: plain fcntl on a descriptor we own.
-        let high = unsafe { libc::fcntl(low.as_raw_fd(), libc::F_DUPFD, minimum) };
-        if high >= 0 {
-            // SAFETY: as above.
+        if let Ok(high) = fcntl(&low, FcntlArg::F_DUPFD(minimum)) {
+            // SAFETY: the descriptor was just created, and nothing else owns it.
             return Ok(unsafe { OwnedFd::from_raw_fd(high) });
         }
     }
@@ -92,22 +96,29 @@ pub fn inherited_memfd(name: &str) -> io::Result<OwnedFd> {
 }
 
 /// Add seals to a memfd, and forbid further changes of its seals.
-pub fn seal(fd: &OwnedFd, seals: libc::c_int) -> io::Result<()> {
-    // SAFETY: plain fcntl on a descriptor we own.
-    match unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_ADD_SEALS, seals | libc::F_SEAL_SEAL) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
+pub fn seal(fd: &OwnedFd, seals: SealFlag) -> io::Result<()> {
+    fcntl(fd, FcntlArg::F_ADD_SEALS(seals | SealFlag::F_SEAL_SEAL))?;
+    Ok(())
 }
 
 pub fn euid() -> u32 {
-    // SAFETY: cannot fail.
-    unsafe { libc::geteuid() }
+    nix::unistd::geteuid().as_raw()
 }
 
 pub fn ruid() -> u32 {
-    // SAFETY: cannot fail.
-    unsafe { libc::getuid() }
+    nix::unistd::getuid().as_raw()
+}
+
+/// Return the number of online CPUs, whether this process may use them or not.
+pub fn online_count() -> usize {
+    let count = sysconf(SysconfVar::_NPROCESSORS_ONLN).ok().flatten();
+    count.and_then(|n| usize::try_from(n).ok()).unwrap_or(1).max(1)
+}
+
+/// Send a signal to a process or, with a negative number, to a process group. Ignores errors: it
+/// may have ended.
+pub fn signal(pid: i32, signal: Signal) {
+    let _ = kill(Pid::from_raw(pid), signal);
 }
 
 /// Return whether this process is in the initial PID namespace, whose process IDs BPF programs see.
@@ -154,34 +165,65 @@ pub fn allowed_cpus() -> Vec<usize> {
 /// Return the CPUs of a thread's affinity mask, which the kernel limits to its cpuset. 0: this
 /// thread. Returns `None` if the thread does not exist.
 pub fn affinity(thread: u32) -> Option<Vec<usize>> {
-    // SAFETY: a set on the stack that sched_getaffinity fills in; CPU_ISSET stays inside it.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(thread as libc::pid_t, size_of::<libc::cpu_set_t>(), &mut set)
-            != 0
-        {
-            return None;
-        }
-        Some((0..libc::CPU_SETSIZE as usize).filter(|&cpu| libc::CPU_ISSET(cpu, &set)).collect())
-    }
+    let set = sched_getaffinity(Pid::from_raw(thread as libc::pid_t)).ok()?;
+    Some((0..CpuSet::count()).filter(|&cpu| set.is_set(cpu).unwrap_or(false)).collect())
 }
 
-pub fn cpu_set(cpus: &[usize]) -> libc::cpu_set_t {
-    // SAFETY: all zeros is the empty set; CPU_SET stays inside it.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        cpus.iter()
-            .filter(|cpu| **cpu < libc::CPU_SETSIZE as usize)
-            .for_each(|&cpu| libc::CPU_SET(cpu, &mut set));
-        set
-    }
+pub fn cpu_set(cpus: &[usize]) -> CpuSet {
+    let mut set = CpuSet::new();
+    cpus.iter().filter(|cpu| **cpu < CpuSet::count()).for_each(|&cpu| {
+        let _ = set.set(cpu);
+    });
+    set
 }
 
 /// Set the affinity mask of the calling thread. Threads and processes that it starts inherit it.
-pub fn set_affinity(set: &libc::cpu_set_t) -> io::Result<()> {
-    // SAFETY: a set that the kernel reads.
-    match unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), set) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
+pub fn set_affinity(set: &CpuSet) -> io::Result<()> {
+    Ok(sched_setaffinity(Pid::from_raw(0), set)?)
+}
+
+/// Numbers of the online CPUs. Returns None if the list cannot be read.
+pub fn online_cpus() -> Option<Vec<u32>> {
+    let list = fs::read_to_string("/sys/devices/system/cpu/online").ok()?;
+    Some(cpu_list(&list).into_iter().map(|cpu| cpu as u32).collect())
+}
+
+/// Return whether the runtime is mapped. False if the memory map cannot be read.
+pub fn has_runtime(process: &Process) -> bool {
+    process.maps().is_ok_and(|maps| have_runtime(&maps))
+}
+
+/// Return whether the runtime is mapped, from its file or from memory.
+pub fn have_runtime(maps: &MemoryMaps) -> bool {
+    maps.iter().any(|map| match &map.pathname {
+        MMapPath::Path(path) => {
+            path.file_name().is_some_and(|name| name.to_string_lossy().contains("liblissom"))
+        }
+        MMapPath::Other(name) => name.contains("liblissom"),
+        _ => false,
+    })
+}
+
+/// Parse a list such as `0-3,8`. Skips parts that are no numbers.
+pub fn cpu_list(text: &str) -> Vec<usize> {
+    let mut cpus = Vec::new();
+    for part in text.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(first), Ok(last)) = (first.parse::<usize>(), last.parse::<usize>()) {
+            cpus.extend(first..=last.min(first + 100_000));
+        }
+    }
+    cpus
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists() {
+        assert_eq!(cpu_list("0-2,5\n"), [0, 1, 2, 5]);
+        assert_eq!(cpu_list(""), [] as [usize; 0]);
+        assert_eq!(cpu_list("x,1,3-2"), [1]);
     }
 }

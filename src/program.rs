@@ -7,23 +7,16 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::unistd::{AccessFlags, faccessat};
 use object::read::ReadCache;
+use ui::exit::{self, Failure};
 
 use crate::elf::{self, Elf, Kind};
 use crate::process;
 
-/// Why a program cannot be started: the shell's exit code and a message that names the fix.
-#[derive(Debug)]
-pub struct Refused {
-    pub code: i32,
-    pub message: String,
-}
-
-const NOT_FOUND: i32 = 127;
-const NOT_EXECUTABLE: i32 = 126;
-
 /// Resolve a command name: by PATH, unless it contains a slash.
-pub fn find(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Refused> {
+pub fn find(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Failure> {
     let shown = name.to_string_lossy();
     if name.as_bytes().contains(&b'/') {
         let path = PathBuf::from(name);
@@ -40,7 +33,7 @@ pub fn find(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Refused> {
             match executable(&candidate) {
                 Ok(()) => return Ok(candidate),
                 // Not executable: a later folder may have another one.
-                Err(e) if e.code == NOT_EXECUTABLE && !candidate.is_dir() => {
+                Err(e) if e.code == exit::NOT_EXECUTABLE && !candidate.is_dir() => {
                     refused = refused.or(Some(e))
                 }
                 Err(_) => {}
@@ -54,22 +47,22 @@ pub fn find(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Refused> {
         } else {
             "check the spelling, install it, or give its path".to_string()
         };
-        Refused { code: NOT_FOUND, message: format!("{shown}: not found in PATH; {fix}") }
+        Failure { code: exit::NOT_FOUND, message: format!("{shown}: not found in PATH; {fix}") }
     }))
 }
 
-fn executable(path: &Path) -> Result<(), Refused> {
+fn executable(path: &Path) -> Result<(), Failure> {
     let shown = path.display();
-    let refuse = |code, text: String| Err(Refused { code, message: format!("{shown}: {text}") });
+    let refuse = |code, text: String| Err(Failure { code, message: format!("{shown}: {text}") });
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(e) => return Err(cannot_execute(path, &e)),
     };
     if metadata.is_dir() {
-        return refuse(NOT_EXECUTABLE, "is a folder, not a program".into());
+        return refuse(exit::NOT_EXECUTABLE, "is a folder, not a program".into());
     }
     if !metadata.is_file() {
-        return refuse(NOT_EXECUTABLE, "is not a regular file".into());
+        return refuse(exit::NOT_EXECUTABLE, "is not a regular file".into());
     }
     if !may_execute(path) {
         let fix = if metadata.permissions().mode() & 0o111 == 0 {
@@ -78,45 +71,45 @@ fn executable(path: &Path) -> Result<(), Refused> {
             "permission denied; check the modes of the file and its folders, and for a noexec mount"
                 .into()
         };
-        return refuse(NOT_EXECUTABLE, fix);
+        return refuse(exit::NOT_EXECUTABLE, fix);
     }
     Ok(())
 }
 
 fn may_execute(path: &Path) -> bool {
-    let Ok(text) = std::ffi::CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: a C string that lives until the call returns.
-    unsafe { libc::faccessat(libc::AT_FDCWD, text.as_ptr(), libc::X_OK, libc::AT_EACCESS) == 0 }
+    faccessat(AT_FDCWD, path, AccessFlags::X_OK, AtFlags::AT_EACCESS).is_ok()
 }
 
 /// Return exit code and message for the error with which the system refused to execute `path`.
-pub fn cannot_execute(path: &Path, error: &io::Error) -> Refused {
+pub fn cannot_execute(path: &Path, error: &io::Error) -> Failure {
     let shown = path.display();
     let (code, text) = match error.raw_os_error() {
         Some(libc::ENOENT) if path.exists() => {
             let missing = interpreter_of(path)
                 .map_or("its interpreter".into(), |i| format!("its interpreter {i}"));
             (
-                NOT_FOUND,
+                exit::NOT_FOUND,
                 format!("{missing} does not exist; install it or correct the file's first line"),
             )
         }
-        Some(libc::ENOENT) => (NOT_FOUND, "not found; check the path".into()),
-        Some(libc::ENOTDIR) => (NOT_FOUND, "not found: a part of the path is not a folder".into()),
+        Some(libc::ENOENT) => (exit::NOT_FOUND, "not found; check the path".into()),
+        Some(libc::ENOTDIR) => {
+            (exit::NOT_FOUND, "not found: a part of the path is not a folder".into())
+        }
         Some(libc::EACCES) => (
-            NOT_EXECUTABLE,
+            exit::NOT_EXECUTABLE,
             "permission denied; check the modes of the file and its folders".into(),
         ),
-        Some(libc::ENOEXEC) => (NOT_EXECUTABLE, "is not a program for this machine".into()),
+        Some(libc::ENOEXEC) => (exit::NOT_EXECUTABLE, "is not a program for this machine".into()),
         Some(libc::E2BIG) => {
-            (NOT_EXECUTABLE, "arguments and environment are too long; pass less".into())
+            (exit::NOT_EXECUTABLE, "arguments and environment are too long; pass less".into())
         }
         Some(libc::ETXTBSY) => {
-            (NOT_EXECUTABLE, "is open for writing; wait until it is complete".into())
+            (exit::NOT_EXECUTABLE, "is open for writing; wait until it is complete".into())
         }
-        _ => (NOT_EXECUTABLE, format!("cannot be executed: {error}")),
+        _ => (exit::NOT_EXECUTABLE, format!("cannot be executed: {error}")),
     };
-    Refused { code, message: format!("{shown}: {text}") }
+    Failure { code, message: format!("{shown}: {text}") }
 }
 
 fn interpreter_of(path: &Path) -> Option<String> {
@@ -263,8 +256,7 @@ fn unsuitable(path: &Path, elf: &Elf) -> Option<Reason> {
 }
 
 fn rgid() -> u32 {
-    // SAFETY: cannot fail.
-    unsafe { libc::getgid() }
+    nix::unistd::getgid().as_raw()
 }
 
 pub fn has_capabilities(path: &Path) -> bool {

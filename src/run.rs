@@ -6,11 +6,14 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
+use anyhow::Context as _;
+use ui::exit::{self, Failure};
+
 use crate::abi;
 use crate::cli::{Idle, RunArgs, Share, Spin, SpinThreshold, StatsFormat, Switch};
 use crate::elf::Kind;
 use crate::process::{self, Environment};
-use crate::program::{self, Program, Refused};
+use crate::program::{self, Program};
 use crate::stats::{self, Region};
 use crate::supervise;
 use crate::unpack;
@@ -23,19 +26,23 @@ const KMP_SPIN: &str = "KMP_BLOCKTIME";
 const SCHEDULE: &str = "OMP_SCHEDULE";
 const NUM_THREADS: &str = "OMP_NUM_THREADS";
 
-pub fn run(args: RunArgs) -> i32 {
+pub fn run(args: RunArgs) -> anyhow::Result<i32> {
     let mut environment = Environment::inherited();
-    let verbose = args.verbose || environment.get(abi::ENV_VERBOSE) == Some(OsStr::new("1"));
+    let verbose = args.verbose || environment.get(abi::ENV_VERBOSE).is_some_and(is_on);
     let say = |text: &str| {
         if verbose {
             eprintln!("lissom: {text}");
         }
     };
 
-    let path = match program::find(&args.command[0], environment.get("PATH")) {
-        Ok(path) => path,
-        Err(refused) => return refuse(&refused),
-    };
+    for name in environment.names().filter(|name| is_unknown(name)) {
+        say(&format!("{} has no meaning: misspelled?", name.to_string_lossy()));
+    }
+    if args.print_env {
+        return print_env(&args, environment, verbose);
+    }
+
+    let path = program::find(&args.command[0], environment.get("PATH"))?;
     let program = program::inspect(&path);
 
     // Why this program is not managed. None: it is.
@@ -69,12 +76,46 @@ pub fn run(args: RunArgs) -> i32 {
     if args.stats.is_some() || args.stats_file.is_some() {
         return with_stats(&args, &path, &program, environment, native);
     }
-    refuse(&become_program(&path, &program, &args.command, &environment))
+    Err(become_program(&path, &program, &args.command, &environment).into())
 }
 
-fn refuse(refused: &Refused) -> i32 {
-    eprintln!("lissom: {}", refused.message);
-    refused.code
+/// Return whether a value of LISSOM_VERBOSE is on. The runtime decides in the same way.
+fn is_on(value: &OsStr) -> bool {
+    !value.is_empty() && value != "0"
+}
+
+/// Return whether a variable looks like one of lissom's, but is none.
+fn is_unknown(name: &OsStr) -> bool {
+    name.as_bytes().starts_with(b"LISSOM_") && !abi::ENV_NAMES.iter().any(|known| name == *known)
+}
+
+/// Print the variables that `lissom run` would change. One that it would remove has no value.
+fn print_env(args: &RunArgs, before: Environment, verbose: bool) -> anyhow::Result<i32> {
+    let mut after = before.clone();
+    if before.get(abi::ENV_ENABLE).is_some_and(abi::switches_off) {
+        return Ok(0);
+    }
+    if args.switch == Some(Switch::Off) {
+        remove_runtime(&mut after);
+    } else {
+        let runtime = manage(&mut after, args, verbose).context("cannot unpack the runtime")?;
+        // Without a private folder it is in memory, which ends with this process.
+        anyhow::ensure!(
+            !runtime.starts_with("/proc"),
+            "there is no folder for the runtime: set XDG_RUNTIME_DIR or XDG_CACHE_HOME"
+        );
+    }
+    let mut names: Vec<&OsStr> = after.names().chain(before.names()).collect();
+    names.sort();
+    names.dedup();
+    let mut text = Vec::new();
+    for name in names.into_iter().filter(|name| after.get(name) != before.get(name)) {
+        text.extend(
+            [name.as_bytes(), b"=", after.get(name).unwrap_or_default().as_bytes(), b"\n"].concat(),
+        );
+    }
+    ui::output::print(&text)?;
+    Ok(0)
 }
 
 /// Set the variables for the loader and the runtime. Returns the path of the runtime.
@@ -181,7 +222,7 @@ fn become_program(
     program: &Program,
     command: &[OsString],
     environment: &Environment,
-) -> Refused {
+) -> Failure {
     let error = process::execve(path, command, environment);
     // Shells run text without #! themselves, so users expect the same of lissom.
     let is_text = || matches!(program::kind(path), Ok(Kind::Text));
@@ -200,14 +241,14 @@ fn with_stats(
     program: &Program,
     mut environment: Environment,
     native: Option<String>,
-) -> i32 {
+) -> anyhow::Result<i32> {
     // Open the file before the program runs: a wrong path should not show an hour later.
     let file = match args.stats_file.as_ref().map(std::fs::File::create).transpose() {
         Ok(file) => file,
         Err(e) => {
             let shown = args.stats_file.as_deref().unwrap_or(Path::new("")).display();
-            eprintln!("lissom: cannot create --stats-file {shown}: {e}; pass a writable path");
-            return 2;
+            let text = format!("cannot create --stats-file {shown}: {e}; pass a writable path");
+            return Err(Failure::wrong_use(text).into());
         }
     };
     let region = Region::create();
@@ -221,10 +262,9 @@ fn with_stats(
     let outcome = match outcome {
         Ok(outcome) => outcome,
         Err(e) => {
-            eprintln!(
-                "lissom: cannot create a process: {e}; raise `ulimit -u` or the cgroup's pids.max"
-            );
-            return 126;
+            let message =
+                format!("cannot create a process: {e}; raise `ulimit -u` or the cgroup's pids.max");
+            return Err(Failure { code: exit::NOT_EXECUTABLE, message }.into());
         }
     };
     if let Ok(region) = &region {
@@ -241,7 +281,7 @@ fn with_stats(
             eprintln!("lissom: cannot write the statistics: {e}");
         }
     }
-    outcome.pass_on()
+    Ok(outcome.pass_on())
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use nix::fcntl::SealFlag;
 use serde::Serialize;
 
 use ui::text::{cut, grouped, plural, wrap};
@@ -23,12 +24,9 @@ pub struct Region {
 impl Region {
     pub fn create() -> io::Result<Region> {
         let fd = process::inherited_memfd("lissom-stats")?;
-        // SAFETY: a descriptor we own.
-        if unsafe { libc::ftruncate(fd.as_raw_fd(), abi::REGION_BYTES as libc::off_t) } != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        nix::unistd::ftruncate(&fd, abi::REGION_BYTES as libc::off_t)?;
         // Prevent processes of the tree from shrinking it while others have it mapped.
-        process::seal(&fd, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW)?;
+        process::seal(&fd, SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW)?;
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping of a file that is exactly that long.
         let map = unsafe {

@@ -55,3 +55,14 @@ impl Stop {
         let _ = poll(&mut wanted, PollTimeout::from(milliseconds));
     }
 }
+
+/// Return a flag that SIGINT or SIGTERM sets. A second signal ends the process at once, with exit
+/// code 1.
+pub fn end_when_asked() -> io::Result<Arc<AtomicBool>> {
+    let ended = Arc::new(AtomicBool::new(false));
+    for signal in [SIGINT, SIGTERM] {
+        signal_hook::flag::register_conditional_shutdown(signal, 1, ended.clone())?;
+        signal_hook::flag::register(signal, ended.clone())?;
+    }
+    Ok(ended)
+}

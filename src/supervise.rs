@@ -3,7 +3,7 @@
 
 use std::io;
 
-use crate::program::Refused;
+use ui::exit::Failure;
 
 /// How the child ended.
 pub struct Outcome(libc::c_int);
@@ -45,7 +45,7 @@ impl Outcome {
 
 /// Fork. The child calls `program`, which returns only if the program cannot be executed. Returns
 /// how the child ended.
-pub fn supervise(program: impl FnOnce() -> Refused) -> io::Result<Outcome> {
+pub fn supervise(program: impl FnOnce() -> Failure) -> io::Result<Outcome> {
     let all = full_set();
     // SAFETY: sigset_t is plain data.
     let mut before: libc::sigset_t = unsafe { std::mem::zeroed() };

@@ -14,6 +14,9 @@ use std::os::unix::fs::{
 };
 use std::path::{Path, PathBuf};
 
+use nix::fcntl::SealFlag;
+use nix::sys::statvfs::{FsFlags, fstatvfs};
+
 use crate::abi::{RUNTIME, RUNTIME_HASH};
 use crate::process;
 
@@ -139,13 +142,7 @@ fn preloadable(path: &Path) -> bool {
 /// Return whether the file system is mounted with `noexec`: its libraries cannot be mapped.
 fn forbids_execution(folder: &Path) -> io::Result<bool> {
     let folder = File::open(folder)?;
-    // SAFETY: statvfs is plain data that fstatvfs fills in.
-    let mut status: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: an open descriptor and a structure of the right type.
-    match unsafe { libc::fstatvfs(folder.as_raw_fd(), &mut status) } {
-        0 => Ok(status.f_flag & libc::ST_NOEXEC != 0),
-        _ => Err(io::Error::last_os_error()),
-    }
+    Ok(fstatvfs(&folder)?.flags().contains(FsFlags::ST_NOEXEC))
 }
 
 /// Return whether the file exists, others cannot change it, and it is this runtime. Its name
@@ -217,7 +214,7 @@ fn in_memory() -> io::Result<PathBuf> {
     let mut file = File::from(fd);
     file.write_all(RUNTIME)?;
     let fd = file.into();
-    process::seal(&fd, libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_WRITE)?;
+    process::seal(&fd, SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW | SealFlag::F_SEAL_WRITE)?;
     let path = PathBuf::from(format!("/proc/self/fd/{}", fd.as_raw_fd()));
     // Keep it open: the program inherits it.
     std::mem::forget(fd);

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde_json::json;
+use ui::exit::Failure;
+use ui::output::Json;
 
 use super::child::{self, Hogs};
 use super::harness::{BOUND, Cell, Group, Measured, NATIVE, SECONDS, Scenario, Spread, State};
@@ -40,14 +42,13 @@ pub struct AbArgs {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = super::rounds())]
     runs: usize,
 
-    /// Seconds after which a run is killed
-    #[arg(long, visible_alias = "limit", value_name = "SECONDS", default_value_t = 600.0,
-        value_parser = super::positive)]
+    /// Time after which a run is killed
+    #[arg(long, visible_alias = "limit", value_name = "TIME", default_value = "600s",
+        value_parser = super::limit())]
     timeout: f64,
 
-    /// Write all samples as JSON to this file, or with `-` to standard output instead of the table
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: Json,
 
     /// Write the table as Markdown to this file
     #[arg(long, value_name = "FILE")]
@@ -116,17 +117,12 @@ fn scenarios(args: &AbArgs, cpus: u32, settings: &[OsString]) -> Vec<Scenario> {
 
 pub fn measure_and_report(args: &AbArgs) -> anyhow::Result<i32> {
     let Some(name) = args.command.first() else {
-        eprintln!(
-            "lissom: nothing to measure: name a benchmark, or a program after `--` \
-             (`lissom bench --help`)"
-        );
-        return Ok(2);
+        let text = "nothing to measure: name a benchmark, or a program after `--` \
+             (`lissom bench --help`)";
+        return Err(Failure::wrong_use(text).into());
     };
-    if let Err(refused) = program::find(name, std::env::var_os("PATH").as_deref()) {
-        eprintln!("lissom: {}", refused.message);
-        return Ok(2);
-    }
-    let outputs = Outputs::open(args.json.as_deref(), args.markdown.as_deref())?;
+    program::find(name, std::env::var_os("PATH").as_deref())?;
+    let outputs = Outputs::open(&args.json, args.markdown.as_deref())?;
     let time = super::time();
     let session = Session::begin()?;
     let group = Group {

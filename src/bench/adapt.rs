@@ -2,9 +2,11 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
+use ui::time::Unit;
 
 use super::harness::{Compare, Group, Measured, Metric, Scenario, Spread, State};
 use super::workload::{self, Calibration, Program, SPIN, SYNC};
@@ -36,10 +38,10 @@ pub struct AdaptArgs {
         value_parser = super::thread_count())]
     pub threads: Vec<u32>,
 
-    /// Fixed thresholds in ns, 0 to 1000000
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "200,500,1500,4000,12000,50000",
-        value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
-    pub fixed: Vec<u32>,
+    /// Fixed thresholds, 0s to 1ms
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "200ns,500ns,1500ns,4us,12us,50us",
+        value_parser = ui::time::parser(Unit::Ns, "0s", "1ms"))]
+    pub fixed: Vec<Duration>,
 
     #[command(flatten)]
     pub calibration: Calibration,
@@ -108,9 +110,10 @@ pub fn prepare(args: &AdaptArgs, session: &Session) -> anyhow::Result<Bench> {
     let wanted = PATTERNS
         .iter()
         .filter(|p| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.name));
+    let fixed_ns: Vec<u32> = args.fixed.iter().map(Duration::subsec_nanos).collect();
     // Names of scenarios are static: leak these.
     let fixed: Vec<(&'static str, u32)> =
-        args.fixed.iter().map(|&ns| (&*format!("{ns} ns").leak(), ns)).collect();
+        fixed_ns.iter().map(|&ns| (&*format!("{ns} ns").leak(), ns)).collect();
     let mut groups = Vec::new();
     for pattern in wanted {
         let program = workload::compile(session, pattern.program)?;
@@ -144,7 +147,7 @@ pub fn prepare(args: &AdaptArgs, session: &Session) -> anyhow::Result<Bench> {
         timeout: args.common.timeout(60.0),
         groups,
         watches: vec![],
-        parameters: json!({ "iterations_per_us": per_us, "fixed_ns": args.fixed }),
+        parameters: json!({ "iterations_per_us": per_us, "fixed_ns": fixed_ns }),
         notes: vec![],
         summary: Some(summary),
     })

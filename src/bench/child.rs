@@ -6,13 +6,14 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use nix::sys::signal::Signal;
 
 use super::counters::Used;
 use crate::{process, unpack};
@@ -34,20 +35,11 @@ pub struct Scratch(PathBuf);
 
 impl Scratch {
     pub fn create() -> anyhow::Result<Scratch> {
-        let mut template =
-            std::env::temp_dir().join("lissom-bench-XXXXXX").into_os_string().into_vec();
-        template.push(0);
-        // SAFETY: the template is NUL-terminated; mkdtemp overwrites it in place.
-        let made = unsafe { libc::mkdtemp(template.as_mut_ptr().cast()) };
-        template.pop();
-        let path = PathBuf::from(OsString::from_vec(template));
-        if made.is_null() {
-            return Err(io::Error::last_os_error()).context(format!(
-                "cannot create {}: TMPDIR must name a writable folder",
-                path.display()
-            ));
-        }
-        Ok(Scratch(path))
+        let template = std::env::temp_dir().join("lissom-bench-XXXXXX");
+        let made = nix::unistd::mkdtemp(&template).with_context(|| {
+            format!("cannot create {}: TMPDIR must name a writable folder", template.display())
+        });
+        Ok(Scratch(made?))
     }
 
     pub fn path(&self) -> &Path {
@@ -225,8 +217,7 @@ impl Running {
     pub fn ask_to_end(&self) {
         assert!(!self.is_reaped);
         if let Ok(pid) = libc::pid_t::try_from(self.child.id()) {
-            // SAFETY: plain system call. The program was not reaped, so its ID is still its own.
-            unsafe { libc::kill(pid, libc::SIGTERM) };
+            process::signal(pid, Signal::SIGTERM);
         }
     }
 
@@ -278,8 +269,7 @@ impl Running {
     /// ID by then.
     fn kill_group(&self) {
         if let Ok(pid) = libc::pid_t::try_from(self.child.id()) {
-            // SAFETY: plain system call.
-            unsafe { libc::kill(-pid, libc::SIGKILL) };
+            process::signal(-pid, Signal::SIGKILL);
         }
     }
 }
@@ -346,8 +336,7 @@ fn describe(status: ExitStatus) -> String {
 /// group could have its ID by then.
 fn end(child: &mut Child) {
     if let Ok(pid) = libc::pid_t::try_from(child.id()) {
-        // SAFETY: plain system call.
-        unsafe { libc::kill(-pid, libc::SIGKILL) };
+        process::signal(-pid, Signal::SIGKILL);
     }
     let _ = child.wait();
 }

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
+use ui::time::Unit;
 
 use super::harness::{BOUND, Compare, Group, Metric, NATIVE, Scenario};
 use super::workload::{self, Calibration, SCHEDULE, SPIN, SYNC_OMP};
@@ -56,13 +57,13 @@ pub struct ElasticArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = super::thread_count())]
     pub threads: Vec<u32>,
 
-    /// Numbers of CPUs with their durations in seconds, repeated until the end, for affinity and
-    /// cpuset [default: all, then half of them, half a second each]
-    #[arg(long, value_name = "CPUS:SECONDS,...", value_parser = schedule)]
+    /// Numbers of CPUs with their durations, such as 2:500ms,1:500ms, repeated until the end, for
+    /// affinity and cpuset [default: all, then half of them, half a second each]
+    #[arg(long, value_name = "CPUS:TIME,...", value_parser = schedule)]
     pub schedule: Option<String>,
 
     /// The same for quota, where CPUs may be fractions [default: half of the CPUs all the time]
-    #[arg(long, value_name = "CPUS[:SECONDS],...", value_parser = schedule)]
+    #[arg(long, value_name = "CPUS[:TIME],...", value_parser = schedule)]
     pub quota: Option<String>,
 
     /// Add columns for two more ways to run natively
@@ -83,17 +84,21 @@ pub struct ElasticArgs {
     pub common: Common,
 }
 
+/// Returns the schedule as the program `schedule` takes it, with durations in seconds.
 fn schedule(text: &str) -> Result<String, String> {
-    let number = |text: &str| text.parse::<f64>().is_ok_and(|n| n > 0.0 && n < 1e6);
-    let step = |step: &str| match step.split_once(':') {
-        Some((cpus, seconds)) => number(cpus) && number(seconds),
-        None => number(step),
+    let step = |step: &str| {
+        let (cpus, time) = step.split_once(':').map_or((step, None), |(c, t)| (c, Some(t)));
+        let is_number = cpus.parse::<f64>().is_ok_and(|n| n > 0.0 && n < 1e6);
+        match (is_number, time) {
+            (false, _) => Err("expected CPUS:TIME, separated by commas".into()),
+            (true, None) => Ok(cpus.into()),
+            (true, Some(time)) => {
+                let seconds = ui::time::seconds(Unit::S, "1ms", "240h")(time)?;
+                Ok(format!("{cpus}:{seconds}"))
+            }
+        }
     };
-    if text.split(',').all(step) {
-        Ok(text.into())
-    } else {
-        Err("expected CPUS:SECONDS, separated by commas".into())
-    }
+    Ok(text.split(',').map(step).collect::<Result<Vec<String>, String>>()?.join(","))
 }
 
 const NAMES: [&str; 9] = [
@@ -335,10 +340,11 @@ mod tests {
 
     #[test]
     fn schedules() {
-        for good in ["1", "2:0.5,1:0.5", "0.5", "64:10,1:3,2"] {
+        for good in ["1", "2:500ms,1:0.5s", "0.5", "64:10s,1:3m,2"] {
             assert!(schedule(good).is_ok(), "{good}");
         }
-        for bad in ["", "0", "1:", ":1", "1:0", "a:1", "1,,2", "-1:1"] {
+        assert_eq!(schedule("2:500ms,1:1m,2").as_deref(), Ok("2:0.5,1:60,2"));
+        for bad in ["", "0", "1:", ":1s", "1:0s", "a:1s", "1,,2", "-1:1s"] {
             assert!(schedule(bad).is_err(), "{bad}");
         }
     }

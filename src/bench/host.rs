@@ -6,7 +6,7 @@ use super::ended;
 use super::machine::Machine;
 
 /// Run `lissom study`. Returns the exit code.
-pub fn study(verb: &study::Verb) -> i32 {
+pub fn study(verb: &study::Verb) -> anyhow::Result<i32> {
     ended(study::study(verb, || {
         let machine = Machine::look();
         let (commit, dirty) = crate::version::built_from();

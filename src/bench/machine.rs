@@ -4,7 +4,7 @@ use std::fs;
 
 use serde::Serialize;
 
-use crate::doctor;
+use crate::glibc;
 
 #[derive(Serialize)]
 pub struct Machine {
@@ -33,11 +33,9 @@ impl Machine {
         };
         let memory = read("/proc/meminfo");
         let total = memory.lines().find_map(|l| l.strip_prefix("MemTotal:"));
-        // SAFETY: plain system call.
-        let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
         Machine {
             cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-            cpus_online: u32::try_from(online).ok(),
+            cpus_online: u32::try_from(crate::process::online_count()).ok(),
             cpu_model: field("model name").unwrap_or_else(|| "unknown CPU".into()),
             virtual_machine: field("flags")
                 .is_some_and(|f| f.split(' ').any(|f| f == "hypervisor")),
@@ -48,7 +46,7 @@ impl Machine {
             .filter(|g| !g.is_empty()),
             memory_kib: first_number(total.unwrap_or_default()).unwrap_or(0.0) as u64,
             kernel: read("/proc/sys/kernel/osrelease").trim().to_string(),
-            glibc: doctor::glibc_version().unwrap_or_else(|_| "none".into()),
+            glibc: glibc::version().unwrap_or_else(|_| "none".into()),
             autogroup: read("/proc/sys/kernel/sched_autogroup_enabled").trim() == "1",
             load: first_number(&read("/proc/loadavg")).unwrap_or(0.0),
         }

@@ -47,6 +47,9 @@ use anyhow::{Context as _, bail};
 use clap::builder::TypedValueParser;
 use clap::{Args, Subcommand};
 use serde_json::Value;
+use ui::exit::Failure;
+use ui::output::Json;
+use ui::time::Unit;
 
 use crate::cli::Switch;
 use child::{Ended, Hogs, Interrupted, Scratch, Signals};
@@ -96,8 +99,8 @@ pub enum What {
 
 const EXIT_CODES: &str = "\
 Exit code: 0 if everything ran, 1 if something failed or was too slow under
-lissom, 2 if options are wrong. Ctrl-C ends the benchmark and shows the
-complete part.";
+lissom, 2 if options are wrong, 127 or 126 if CMD is not found or cannot be
+executed. Ctrl-C ends the benchmark and shows the complete part; then 130.";
 
 /// Options that most benchmarks share.
 #[derive(Args)]
@@ -117,10 +120,10 @@ pub struct Common {
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = rounds())]
     pub runs: usize,
 
-    /// Seconds after which a run is killed. Its cell then shows `timeout`, or a lower limit of the
-    /// time [default: 10 for `mechanisms`, 20 for `spin`, 120 for `sync`, `omp` and `ml`, otherwise
-    /// 60]
-    #[arg(long, visible_alias = "limit", value_name = "SECONDS", value_parser = positive)]
+    /// Time after which a run is killed. Its cell then shows `timeout`, or a lower limit of the
+    /// time [default: 10s for `mechanisms`, 20s for `spin`, 120s for `sync`, `omp` and `ml`,
+    /// otherwise 60s]
+    #[arg(long, visible_alias = "limit", value_name = "TIME", value_parser = limit())]
     pub timeout: Option<f64>,
 
     /// Measure beside a busy process on each CPU
@@ -131,9 +134,8 @@ pub struct Common {
     #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = positive)]
     pub scale: f64,
 
-    /// Write all samples as JSON to this file, or with `-` to standard output instead of the table
-    #[arg(long, value_name = "FILE")]
-    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub json: Json,
 
     /// Write the table as Markdown to this file
     #[arg(long, value_name = "FILE")]
@@ -148,7 +150,7 @@ impl Default for Common {
             timeout: None,
             hog: false,
             scale: 1.0,
-            json: None,
+            json: Json::default(),
             markdown: None,
         }
     }
@@ -172,6 +174,11 @@ fn thread_count() -> impl TypedValueParser<Value = u32> {
 
 fn rounds() -> impl TypedValueParser<Value = usize> {
     clap::value_parser!(u64).range(1..=1000).map(|n| n as usize)
+}
+
+/// Returns the parser of time limits, in seconds.
+fn limit() -> impl TypedValueParser<Value = f64> {
+    ui::time::seconds(Unit::S, "1ms", "240h")
 }
 
 fn positive(text: &str) -> Result<f64, String> {
@@ -229,7 +236,7 @@ fn scenarios(
     list
 }
 
-pub fn bench(args: &BenchArgs) -> i32 {
+pub fn bench(args: &BenchArgs) -> anyhow::Result<i32> {
     let Some(what) = &args.what else { return ended(ab::measure_and_report(&args.ab)) };
     ended(match what {
         What::Sync(a) => measure_and_report(&a.common, |session| sync::prepare(a, session)),
@@ -252,15 +259,12 @@ pub fn bench(args: &BenchArgs) -> i32 {
     })
 }
 
-/// Print the error, if any. Returns the exit code: after an interruption 128 + the signal.
-fn ended(result: anyhow::Result<i32>) -> i32 {
-    match result {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("lissom: {error:#}");
-            error.downcast_ref::<Interrupted>().map_or(1, |i| 128 + i.0)
-        }
-    }
+/// Give an interruption its exit code, 128 + the signal.
+fn ended(result: anyhow::Result<i32>) -> anyhow::Result<i32> {
+    result.map_err(|error| match error.downcast_ref::<Interrupted>() {
+        Some(signal) => Failure { code: 128 + signal.0, message: format!("{error:#}") }.into(),
+        None => error,
+    })
 }
 
 /// Return the current time, in seconds since 1970.
@@ -272,7 +276,7 @@ fn measure_and_report(
     common: &Common,
     prepare: impl FnOnce(&Session) -> anyhow::Result<Bench>,
 ) -> anyhow::Result<i32> {
-    let outputs = Outputs::open(common.json.as_deref(), common.markdown.as_deref())?;
+    let outputs = Outputs::open(&common.json, common.markdown.as_deref())?;
     let time = time();
     let session = Session::begin()?;
     let bench = prepare(&session)?;

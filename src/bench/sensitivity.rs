@@ -2,6 +2,7 @@
 //! and some other loops.
 
 use std::ffi::OsString;
+use std::time::Duration;
 
 use anyhow::Context as _;
 
@@ -44,7 +45,7 @@ fn for_ever(args: &SpinArgs) -> Way {
         what: What::Sensitivity,
         option: "--spin=observe",
         hold: "sleep",
-        seconds: (samples * args.period as f64 * 1e-6 * SLACK).clamp(0.1, 10.0),
+        seconds: (samples * args.period.as_secs_f64() * SLACK).clamp(0.1, 10.0),
         holds: 1.0,
         samples,
     }
@@ -64,8 +65,8 @@ fn short(args: &SpinArgs) -> Way {
 }
 
 /// Return the words in front of `lissom run --spin=observe` that set the time between two scans.
-pub fn scan_every(us: u64) -> [OsString; 2] {
-    ["env".into(), format!("{}={us}", abi::ENV_SPIN_PERIOD).into()]
+pub fn scan_every(period: Duration) -> [OsString; 2] {
+    ["env".into(), format!("{}={}", abi::ENV_SPIN_PERIOD, period.as_micros()).into()]
 }
 
 pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>> {

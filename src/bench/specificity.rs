@@ -71,7 +71,7 @@ fn of_npb(name: &'static str, args: &SpinArgs, session: &Session) -> anyhow::Res
     let program = programs::paper(name, session, scale)?;
     let cpus = session.cpus();
     let samples = args.samples.unwrap_or((SAMPLES_OF_NPB * scale).ceil() as u64);
-    let seconds = samples as f64 * args.period as f64 * 1e-6 / f64::from(cpus);
+    let seconds = samples as f64 * args.period.as_secs_f64() / f64::from(cpus);
     let mut command: Vec<OsString> = vec!["env".into(), "OMP_WAIT_POLICY=passive".into()];
     command.extend((program.command)(THREADS_A_CPU * cpus));
     command.extend(["--seconds".into(), seconds.clamp(SECONDS.0, SECONDS.1).to_string().into()]);

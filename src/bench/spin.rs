@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::builder::PossibleValuesParser;
@@ -70,10 +71,10 @@ pub struct SpinArgs {
         value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub samples: Option<u64>,
 
-    /// Microseconds between two scans of a thread, for sensitivity and NPB's programs
-    #[arg(long, value_name = "US", default_value_t = 100,
-        value_parser = clap::value_parser!(u64).range(10..=1_000_000))]
-    pub period: u64,
+    /// Time between two scans of a thread, for sensitivity and NPB's programs
+    #[arg(long, value_name = "TIME", default_value = "100us",
+        value_parser = ui::time::parser(ui::time::Unit::Us, "10us", "1s"))]
+    pub period: Duration,
 
     /// Programs for specificity: npb for all NPB programs that do not busy-wait, or single ones
     /// (npb-is); gzip, sort, python3, delay loop, ... [default: all except NPB's]

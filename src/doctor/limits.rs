@@ -2,7 +2,10 @@
 
 use std::fs;
 
-use super::{Finding, cgroup};
+use nix::sys::resource::{Resource, getrlimit};
+
+use super::Finding;
+use crate::cgroup;
 use crate::process;
 
 /// Limits of fewer threads than this are reported.
@@ -13,8 +16,7 @@ pub fn findings() -> Vec<Finding> {
 }
 
 fn cpus() -> Finding {
-    // SAFETY: cannot fail.
-    let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) }.max(1) as usize;
+    let online = process::online_count();
     let allowed = process::allowed_cpus().len();
     let set = cgroup::cpuset();
     let listed = set.as_ref().map(|s| format!(" (cpuset {})", s.value)).unwrap_or_default();
@@ -51,14 +53,9 @@ fn number(path: &str) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
 }
 
-fn soft_limit(resource: libc::__rlimit_resource_t) -> Option<u64> {
-    // SAFETY: rlimit is plain data, which getrlimit fills in.
-    let limit = unsafe {
-        let mut limit: libc::rlimit = std::mem::zeroed();
-        libc::getrlimit(resource, &mut limit);
-        limit.rlim_cur
-    };
-    (limit != libc::RLIM_INFINITY).then_some(limit)
+fn soft_limit(resource: Resource) -> Option<u64> {
+    let (soft, _) = getrlimit(resource).ok()?;
+    (soft != libc::RLIM_INFINITY).then_some(soft)
 }
 
 /// Report the least of all limits on the number of threads, and how to raise it.
@@ -73,7 +70,7 @@ fn threads() -> Finding {
     }
     // This limit does not apply to root.
     if process::euid() != 0 {
-        add(soft_limit(libc::RLIMIT_NPROC), "RLIMIT_NPROC", "ulimit -u unlimited".into());
+        add(soft_limit(Resource::RLIMIT_NPROC), "RLIMIT_NPROC", "ulimit -u unlimited".into());
     }
     for (name, fix) in [("threads-max", "kernel.threads-max"), ("pid_max", "kernel.pid_max")] {
         add(number(&format!("/proc/sys/kernel/{name}")), name, format!("sysctl {fix}=200000"));
@@ -97,13 +94,13 @@ fn threads() -> Finding {
 /// space until the thread uses them.
 fn stacks() -> Finding {
     const MIB: u64 = 1024 * 1024;
-    let stack = soft_limit(libc::RLIMIT_STACK);
+    let stack = soft_limit(Resource::RLIMIT_STACK);
     let each = stack.unwrap_or(2 * MIB).max(16 * 1024);
     let shown = match stack {
         Some(bytes) => format!("{} KiB of stack for each thread (RLIMIT_STACK)", bytes / 1024),
         None => "2 MiB of stack for each thread (RLIMIT_STACK is unlimited)".to_string(),
     };
-    if let Some(space) = soft_limit(libc::RLIMIT_AS)
+    if let Some(space) = soft_limit(Resource::RLIMIT_AS)
         && space / each < MANY
     {
         let why =

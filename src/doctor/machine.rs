@@ -1,12 +1,11 @@
 //! Findings about this machine, its kernel and the environment.
 
-use std::ffi::{CStr, OsStr};
+use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use super::{Finding, limits, patching, switching, target};
+use super::{Finding, limits, patching, switching};
 use crate::{abi, unpack};
 
 const OLDEST_KERNEL: (u32, u32) = (5, 9);
@@ -59,14 +58,13 @@ fn switched_off() -> Finding {
 }
 
 fn kernel() -> Finding {
-    // SAFETY: utsname is plain data, which uname fills in with C strings.
-    let (machine, release) = unsafe {
-        let mut name: libc::utsname = std::mem::zeroed();
-        libc::uname(&mut name);
-        let text =
-            |bytes: &[libc::c_char]| CStr::from_ptr(bytes.as_ptr()).to_string_lossy().into_owned();
-        (text(&name.machine), text(&name.release))
-    };
+    let (machine, release) = nix::sys::utsname::uname().map_or_else(
+        |_| Default::default(),
+        |name| {
+            let text = |part: &OsStr| part.to_string_lossy().into_owned();
+            (text(name.machine()), text(name.release()))
+        },
+    );
     let why = format!("Linux {release} on {machine}");
     if machine != "x86_64" {
         return Finding::off("kernel", why, "use an x86-64 machine");
@@ -77,26 +75,9 @@ fn kernel() -> Finding {
     Finding::ok("kernel", why)
 }
 
-/// Return a dynamically linked program of this machine, and arguments with which it does nothing.
-/// This is our own binary, or the shell if the binary contains its own libc, like that of the
-/// packages.
-fn sample() -> io::Result<(PathBuf, &'static [&'static str])> {
-    if cfg!(target_feature = "crt-static") {
-        return Ok(("/bin/sh".into(), &["-c", ":"]));
-    }
-    Ok((std::env::current_exe()?, &["--version"]))
-}
-
-/// Return the version of the glibc that programs use, or why there is none. This binary may use
-/// another one.
-pub fn glibc_version() -> Result<String, String> {
-    let (program, _) = sample().map_err(|e| e.to_string())?;
-    target::glibc_version(&program)
-}
-
 fn glibc() -> Finding {
     let wanted = "use glibc 2.31 or newer (Debian 11, Ubuntu 20.04)";
-    match glibc_version() {
+    match crate::glibc::version() {
         Ok(text) if version(&text) < OLDEST_GLIBC => {
             Finding::off("glibc", format!("version {text}"), wanted)
         }
@@ -200,7 +181,7 @@ fn runtime_file() -> Finding {
 fn trial_run() -> Finding {
     let what = "trial run";
     let trial = || -> io::Result<serde_json::Value> {
-        let (program, arguments) = sample()?;
+        let (program, arguments) = crate::glibc::sample()?;
         let mut command = Command::new(std::env::current_exe()?);
         command.args(["run", "--stats=json", "--"]).arg(program).args(arguments);
         // By default, the runtime does not begin in a program of one thread.

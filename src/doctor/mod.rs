@@ -1,14 +1,11 @@
 //! `lissom doctor`: report what would be active, what not, why, and how to change it.
 
-pub mod cgroup;
 mod limits;
 mod machine;
 mod patching;
 mod survey;
 mod switching;
 mod target;
-
-pub use machine::glibc_version;
 
 use serde::Serialize;
 
@@ -67,19 +64,19 @@ struct Report {
     program: Option<target::Target>,
 }
 
-pub fn doctor(args: &DoctorArgs) -> i32 {
+pub fn doctor(args: &DoctorArgs) -> anyhow::Result<i32> {
+    let output = args.json.open()?;
     let machine = machine::findings();
     let program = args.command.first().map(|name| target::examine(name));
     let findings = machine.iter().chain(program.iter().flat_map(|p| &p.findings));
     let active = findings.clone().all(|f| f.state != State::Off);
     let report = Report { version: env!("CARGO_PKG_VERSION"), active, machine, program };
-    let text = if args.json { ui::output::json(&report) } else { report.text() };
-    if let Err(e) = ui::output::print(text.as_bytes())
-        && e.kind() != std::io::ErrorKind::BrokenPipe
-    {
-        eprintln!("lissom: cannot write to standard output: {e}");
+    match output.write(|| ui::output::json(&report), || report.text()) {
+        // The exit code is the verdict.
+        Err(e) if ui::output::is_closed(&e) => {}
+        done => done?,
     }
-    i32::from(!active)
+    Ok(i32::from(!active))
 }
 
 impl Report {

@@ -2,9 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
 use serde::Serialize;
 
@@ -12,6 +10,7 @@ use super::Finding;
 use super::machine::version;
 use super::survey::{self, LeftAlone};
 use crate::elf::{self, Kind};
+use crate::glibc::{greeting, list, listed_path, number};
 use crate::knobs;
 use crate::program;
 use crate::unpack;
@@ -233,11 +232,6 @@ fn pins(objects: &[Object]) -> Option<Finding> {
     })
 }
 
-fn list(file: &Path, loader: &Path) -> io::Result<Output> {
-    let mut command = Command::new(loader);
-    command.arg("--list").arg(file).stdin(Stdio::null()).env_remove("LD_PRELOAD").output()
-}
-
 fn loops(objects: &[Object]) -> Option<Finding> {
     let names = |kind| {
         let of_kind = objects.iter().filter(|o| o.openmp_loops == Some(kind));
@@ -281,15 +275,6 @@ fn loops_of(path: &Path, data: &[u8]) -> Option<Loops> {
     found
 }
 
-/// Parse `libm.so.6 => /lib/libm.so.6 (0x...)` or `/lib64/ld-linux-x86-64.so.2 (0x...)`. The vdso
-/// has no path. A library that was linked by its path is listed by it, which may be relative.
-fn listed_path(line: &str) -> Option<PathBuf> {
-    let line = line.trim();
-    let path = line.split_once(" => ").map_or(line, |(_, path)| path);
-    let path = path.rsplit_once(" (0x")?.0;
-    path.contains('/').then(|| PathBuf::from(path))
-}
-
 fn count(path: PathBuf) -> Option<Object> {
     let data = fs::read(&path).ok()?;
     let Kind::Elf(elf) = elf::classify(&*data) else { return None };
@@ -302,43 +287,12 @@ fn count(path: PathBuf) -> Option<Object> {
     })
 }
 
-/// Return the banner of libc.so.6, which ends with its version. Reads the file, and runs nothing.
-fn greeting(path: &Path) -> Option<String> {
-    if path.file_name()? != "libc.so.6" {
-        return None;
-    }
-    let data = fs::read(path).ok()?;
-    let start = data.windows(13).position(|w| w == b"GNU C Library")?;
-    let line: Vec<u8> =
-        data[start..].iter().copied().take_while(|&b| b != b'\n' && b != 0).collect();
-    Some(String::from_utf8_lossy(&line).trim_end_matches('.').to_string())
-}
-
-fn number(greeting: &str) -> &str {
-    greeting.rsplit(' ').next().unwrap_or_default()
-}
-
 fn glibc(path: &Path) -> Option<Finding> {
     let line = greeting(path)?;
     if version(number(&line)) < (2, 31) {
         return Some(Finding::off("libc", line, "use glibc 2.31 or newer"));
     }
     Some(Finding::ok("libc", line))
-}
-
-/// Return the version of the glibc that this program gets, or why it has none.
-pub fn glibc_version(file: &Path) -> Result<String, String> {
-    let program = program::inspect(file);
-    if let Some(reason) = program.native {
-        return Err(reason.text);
-    }
-    let loader = program.elf.and_then(|elf| elf.interpreter).unwrap_or_default();
-    let output = list(file, Path::new(&loader)).map_err(|e| format!("{loader}: {e}"))?;
-    let list = String::from_utf8_lossy(&output.stdout);
-    let greeting = list.lines().filter_map(listed_path).find_map(|path| greeting(&path));
-    greeting
-        .map(|g| number(&g).to_string())
-        .ok_or_else(|| format!("{} loads no glibc of a known version", file.display()))
 }
 
 #[cfg(test)]

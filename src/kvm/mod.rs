@@ -4,11 +4,8 @@ mod apple;
 mod halt_poll;
 mod observe;
 mod simulate;
-pub mod types;
 
 use clap::{Args, Subcommand};
-
-pub use observe::seconds;
 
 /// Observe, tune and simulate KVM, for hosts of virtual machines
 #[derive(Args)]
@@ -26,7 +23,7 @@ enum Verb {
 }
 
 /// Returns the exit code.
-pub fn kvm(args: KvmArgs) -> i32 {
+pub fn kvm(args: KvmArgs) -> anyhow::Result<i32> {
     match args.verb {
         Verb::Observe(args) => observe::observe(&args),
         Verb::HaltPoll(args) => halt_poll::halt_poll(&args),

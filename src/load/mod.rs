@@ -90,21 +90,13 @@ impl Seen {
     }
 }
 
-pub fn load(args: LoadArgs) -> i32 {
-    let done = match args.what {
+pub fn load(args: LoadArgs) -> anyhow::Result<i32> {
+    let report = match args.what {
         What::Memcached(args) => memcached::run(args),
         What::Pgbench(args) => pgbench::run(args),
-    };
-    match done {
-        Ok(report) => match ui::output::print(format!("{report}\n").as_bytes()) {
-            Ok(()) => 0,
-            Err(_) => 1,
-        },
-        Err(error) => {
-            eprintln!("lissom: {error:#}");
-            1
-        }
-    }
+    }?;
+    ui::output::print(format!("{report}\n").as_bytes())?;
+    Ok(0)
 }
 
 /// Report the results, and end the server. If the last line of its output is a JSON object, the

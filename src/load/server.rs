@@ -9,6 +9,9 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use nix::sys::signal::Signal;
+
+use crate::process;
 
 /// Maximum time until a server accepts connections, and until it ends.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -30,7 +33,7 @@ impl Server {
         // killed.
         unsafe {
             prepared.pre_exec(|| {
-                libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+                libc::prctl(libc::PR_SET_PDEATHSIG, Signal::SIGTERM);
                 Ok(())
             });
         }
@@ -56,14 +59,12 @@ impl Server {
 
     /// Return the CPU time of the server and its descendants, in seconds.
     pub fn cpu_time(&self) -> f64 {
-        // SAFETY: plain call.
-        let ticks = unsafe { libc::sysconf(libc::_SC_CLK_TCK) } as f64;
-        descendants_time(self.child.id()) as f64 / ticks
+        descendants_time(self.child.id()) as f64 / procfs::ticks_per_second() as f64
     }
 
     /// End the server. Returns its output.
     pub fn end(mut self) -> anyhow::Result<String> {
-        self.signal(libc::SIGTERM);
+        self.signal(Signal::SIGTERM);
         let deadline = Instant::now() + PATIENCE;
         while self.child.try_wait()?.is_none() {
             if Instant::now() > deadline {
@@ -77,11 +78,10 @@ impl Server {
         Ok(said)
     }
 
-    fn signal(&self, signal: i32) {
+    fn signal(&self, signal: Signal) {
         if let Ok(pid) = libc::pid_t::try_from(self.child.id()) {
-            // SAFETY: plain system call; the child has not been waited for, so its number is still
-            // its own.
-            unsafe { libc::kill(pid, signal) };
+            // The child has not been waited for, so its number is still its own.
+            process::signal(pid, signal);
         }
     }
 }
@@ -90,7 +90,7 @@ impl Drop for Server {
     /// End the server after an error. SIGTERM comes first, so that it can end its own children.
     fn drop(&mut self) {
         if matches!(self.child.try_wait(), Ok(None)) {
-            self.signal(libc::SIGTERM);
+            self.signal(Signal::SIGTERM);
             std::thread::sleep(Duration::from_millis(200));
             let _ = self.child.kill();
             let _ = self.child.wait();
@@ -126,15 +126,10 @@ fn descendants_time(root: u32) -> u64 {
 }
 
 fn keep_to_cpus_after(beside: usize) {
-    let cpus = crate::process::allowed_cpus();
+    let cpus = process::allowed_cpus();
     let mine = cpus.get(beside..).unwrap_or_default();
     if beside == 0 || mine.is_empty() {
         return;
     }
-    // SAFETY: a set on the stack; the numbers come from a set of the same size.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        mine.iter().for_each(|&cpu| libc::CPU_SET(cpu, &mut set));
-        libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), &set);
-    }
+    let _ = process::set_affinity(&process::cpu_set(mine));
 }

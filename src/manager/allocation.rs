@@ -12,8 +12,7 @@ use std::collections::BTreeMap;
 
 use super::matching::Matching;
 use super::packing::{self, Packing};
-
-pub type Id = u32;
+use crate::activity::Id;
 
 #[derive(Clone, Debug)]
 pub struct Application {

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::allocation::Id;
+use crate::activity::Id;
 
 /// Periods averaged before and after a change.
 const WINDOW: usize = 5;

@@ -1,32 +1,23 @@
-//! Metrics of the manager and the programs under lissom for Prometheus: OpenMetrics over HTTP.
-//! docs/operate/metrics.md lists the names.
-//!
-//! Any client that reaches the port can read process numbers, names and counts, but change nothing.
-//! All numbers are read at each request.
+//! Metrics of the manager and the programs under lissom. docs/operate/metrics.md lists the names.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr, TcpListener};
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
-use tiny_http::{Header, Method, Response};
 
-use super::allocation::Id;
 use crate::abi::COUNTERS;
-use crate::stat::look::{Look, Runtime, Seen, Watch, Which};
-use crate::stat::told::Told;
-
-const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+use crate::activity::Id;
+use crate::endpoint::{self, Endpoint, Name, each};
+use crate::watch::look::{Look, Runtime, Seen, Watch, Which};
+use crate::watch::told::Told;
 
 /// Default address.
 pub const DEFAULT: &str = "127.0.0.1:9754";
@@ -42,10 +33,7 @@ pub struct Decisions {
 
 pub struct Metrics {
     decisions: Arc<Mutex<Decisions>>,
-    address: SocketAddr,
-    ended: Arc<AtomicBool>,
-    http: Arc<tiny_http::Server>,
-    thread: Option<JoinHandle<()>>,
+    endpoint: Endpoint,
 }
 
 /// Lock, ignoring poison: a panic leaves numbers, which are valid anyway.
@@ -55,79 +43,21 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Metrics {
     pub fn serve(address: SocketAddr) -> anyhow::Result<Metrics> {
-        let listener = TcpListener::bind(address).with_context(|| {
-            format!("cannot listen at {address} (--metrics=ADDRESS:PORT sets another one)")
-        })?;
-        let address = listener.local_addr()?;
-        let http =
-            tiny_http::Server::from_listener(listener, None).map_err(anyhow::Error::from_boxed)?;
-        let (http, ended) = (Arc::new(http), Arc::new(AtomicBool::new(false)));
         let decisions = Arc::new(Mutex::new(Decisions::default()));
-        let registry = {
-            let mut registry = Registry::default();
-            let watch = Mutex::new(Watch::without_sampling(Which::All));
-            registry.register_collector(Box::new(Programs { watch, decisions: decisions.clone() }));
-            registry
-        };
-        let (server, asked) = (http.clone(), ended.clone());
-        let thread = std::thread::Builder::new().name("metrics".into()).spawn(move || {
-            while !asked.load(Relaxed) {
-                // An error concerns one connection, or is temporary.
-                match server.recv_timeout(Duration::from_secs(1)) {
-                    Ok(Some(request)) => answer(request, &registry),
-                    Ok(None) => {}
-                    Err(_) => std::thread::sleep(Duration::from_millis(100)),
-                }
-            }
-        })?;
-        Ok(Metrics { decisions, address, ended, http, thread: Some(thread) })
+        let mut registry = Registry::default();
+        let watch = Mutex::new(Watch::without_sampling(Which::All));
+        registry.register_collector(Box::new(Programs { watch, decisions: decisions.clone() }));
+        Ok(Metrics { decisions, endpoint: Endpoint::serve(address, registry)? })
     }
 
     pub fn address(&self) -> SocketAddr {
-        self.address
+        self.endpoint.address()
     }
 
     pub fn decided(&self, cpus: usize, connected: usize, targets: BTreeMap<Id, u32>) {
         let mut decisions = locked(&self.decisions);
         *decisions = Decisions { made: decisions.made + 1, cpus, connected, targets };
     }
-}
-
-impl Drop for Metrics {
-    fn drop(&mut self) {
-        self.ended.store(true, Relaxed);
-        self.http.unblock();
-        self.thread.take().map(JoinHandle::join);
-    }
-}
-
-/// Parse `[ADDRESS:]PORT`. The address defaults to 127.0.0.1.
-pub fn address(text: &str) -> Result<SocketAddr, String> {
-    if let Ok(port) = text.parse::<u16>() {
-        return Ok(SocketAddr::new(IpAddr::from([127, 0, 0, 1]), port));
-    }
-    text.parse().map_err(|_| "expected PORT or ADDRESS:PORT, such as 9754 or 127.0.0.1:9754".into())
-}
-
-fn answer(request: tiny_http::Request, registry: &Registry) {
-    let path = request.url().split('?').next().unwrap_or_default();
-    let (code, kind, text) = match (request.method(), path) {
-        (Method::Get | Method::Head, "/metrics") => {
-            let mut text = String::new();
-            match prometheus_client::encoding::text::encode(&mut text, registry) {
-                Ok(()) => (200, CONTENT_TYPE, text),
-                Err(e) => (500, "text/plain", format!("{e}\n")),
-            }
-        }
-        (Method::Get | Method::Head, "/") => {
-            (200, "text/plain", "lissom manager: see /metrics\n".to_string())
-        }
-        (Method::Get | Method::Head, _) => (404, "text/plain", "use /metrics\n".to_string()),
-        _ => (405, "text/plain", "use GET or HEAD\n".to_string()),
-    };
-    let header = Header::from_bytes("Content-Type", kind).expect("ASCII");
-    // Ignore an error: the client has closed its connection.
-    let _ = request.respond(Response::from_string(text).with_status_code(code).with_header(header));
 }
 
 struct Programs {
@@ -146,6 +76,12 @@ struct Labelled<'a> {
     seen: &'a Seen,
     told: Option<&'a Told>,
     labels: [(&'static str, String); 2],
+}
+
+impl endpoint::Labelled for Labelled<'_> {
+    fn labels(&self) -> &[(&'static str, String)] {
+        &self.labels
+    }
 }
 
 fn labelled(look: &Look) -> Vec<Labelled<'_>> {
@@ -220,27 +156,6 @@ fn of_manager(
         None,
         made.metric_type(),
     )?)
-}
-
-/// Name without `lissom_`, help text and unit of a metric.
-struct Name<'a>(&'a str, &'a str, Option<&'a Unit>);
-
-/// Encode a metric, with a value for each program that has one.
-fn each<M: EncodeMetric>(
-    encoder: &mut DescriptorEncoder,
-    Name(name, help, unit): Name,
-    kind: MetricType,
-    programs: &[Labelled],
-    value: impl Fn(&Labelled) -> Option<M>,
-) -> fmt::Result {
-    let name = format!("lissom_{name}");
-    let mut metric = encoder.encode_descriptor(&name, help, unit, kind)?;
-    for program in programs {
-        if let Some(value) = value(program) {
-            value.encode(metric.encode_family(&program.labels)?)?;
-        }
-    }
-    Ok(())
 }
 
 fn gauge(
@@ -352,50 +267,26 @@ fn of_runtime(encoder: &mut DescriptorEncoder, programs: &[Labelled]) -> fmt::Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::{Read as _, Write as _};
-    use std::net::TcpStream;
-
-    fn ask(address: SocketAddr, request: &str) -> String {
-        let mut stream = TcpStream::connect(address).expect("it listens");
-        stream.write_all(request.as_bytes()).expect("sent");
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).expect("text");
-        answer
-    }
 
     #[test]
-    fn addresses() {
-        assert_eq!(address("9754"), Ok(SocketAddr::from(([127, 0, 0, 1], 9754))));
-        assert!(address("[::1]:80").is_ok_and(|a| a.is_ipv6()));
-        assert!(address("everywhere").is_err());
-        assert!(address(DEFAULT).is_ok_and(|a| a.ip().is_loopback()));
-    }
-
-    #[test]
-    fn what_it_answers() {
-        let metrics = Metrics::serve(address("0").expect("a port")).expect("a free port");
-        metrics.decided(2, 1, BTreeMap::from([(7, 2)]));
-        let get = |path: &str| {
-            ask(
-                metrics.address(),
-                &format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"),
-            )
-        };
-        let answer = get("/metrics");
-        assert!(answer.starts_with("HTTP/1.1 200") && answer.contains(CONTENT_TYPE), "{answer}");
+    fn what_it_encodes() {
+        let decisions = Arc::new(Mutex::new(Decisions {
+            made: 1,
+            cpus: 2,
+            connected: 1,
+            targets: BTreeMap::from([(7, 2)]),
+        }));
+        let watch = Mutex::new(Watch::without_sampling(Which::All));
+        let mut registry = Registry::default();
+        registry.register_collector(Box::new(Programs { watch, decisions }));
+        let text = endpoint::text(&registry).expect("/proc is readable");
         for line in [
             "lissom_manager_cpus 2\n",
             "lissom_manager_threads_given 2\n",
             "lissom_manager_decisions_total 1\n",
         ] {
-            assert!(answer.contains(line), "{line}: {answer}");
+            assert!(text.contains(line), "{line}: {text}");
         }
-        assert!(answer.contains("# EOF"), "{answer}");
-        assert!(get("/other").starts_with("HTTP/1.1 404"));
-        let post = ask(
-            metrics.address(),
-            "POST /metrics HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n",
-        );
-        assert!(post.starts_with("HTTP/1.1 405"), "{post}");
+        assert!(endpoint::address(DEFAULT).is_ok_and(|a| a.ip().is_loopback()));
     }
 }

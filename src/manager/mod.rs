@@ -1,6 +1,5 @@
 //! `lissom manager`: divide the CPUs of a node among programs. docs/design/manager.md explains it.
 
-mod activity;
 pub mod allocation;
 mod feedback;
 mod matching;
@@ -8,32 +7,30 @@ mod metrics;
 mod options;
 pub mod packing;
 mod progress;
-pub mod sample;
 pub mod server;
-pub mod source;
 mod topology;
-mod vector;
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Value, json};
+use ui::time::Unit;
 
-use allocation::{Application, Id, Kind, Share};
+use crate::activity::Id;
+use crate::activity::sample::Seen;
+use crate::activity::source::{self, Source};
+use crate::activity::vector::ActivityVector;
+use crate::stop::end_when_asked;
+use allocation::{Application, Kind, Share};
 use feedback::Feedback;
 use metrics::Metrics;
 use options::Limits;
 use progress::Rates;
-use sample::Seen;
 use server::{Report, Server, Target};
-use source::Source;
-use vector::ActivityVector;
 
 /// Divide the CPUs among the programs of a node
 ///
@@ -66,20 +63,23 @@ pub struct ManagerArgs {
     #[arg(long, value_name = "PATH", env = crate::abi::ENV_MANAGER, hide_env_values = true)]
     pub socket: Option<PathBuf>,
 
-    /// Milliseconds between two decisions. A shorter period follows phases sooner, but costs more
-    /// CPU time
-    #[arg(long, value_name = "MS", default_value_t = 100, value_parser = clap::value_parser!(u64).range(20..=30_000))]
-    pub period: u64,
+    /// Time between two decisions, 20ms to 30s. A shorter period follows phases sooner, but costs
+    /// more CPU time
+    #[arg(long, value_name = "TIME", default_value = "100ms",
+          value_parser = ui::time::parser(Unit::Ms, "20ms", "30s"))]
+    pub period: Duration,
 
-    /// Milliseconds of a period for which a program must have n or more runnable threads to get n
+    /// Time of a period for which a program must have n or more runnable threads to get n
     /// CPUs. A longer time ignores longer bursts
-    #[arg(long, value_name = "MS", default_value_t = 2, value_parser = clap::value_parser!(u64).range(1..=60_000))]
-    pub min_threshold: u64,
+    #[arg(long, value_name = "TIME", default_value = "2ms",
+          value_parser = ui::time::parser(Unit::Ms, "1ms", "60s"))]
+    pub min_threshold: Duration,
 
-    /// Milliseconds for which one CPU stays reserved for all programs that became idle. A longer
+    /// Time for which one CPU stays reserved for all programs that became idle. A longer
     /// time lets more of them resume at once; a shorter one frees the CPU sooner
-    #[arg(long, value_name = "MS", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(0..=60_000))]
-    pub keep: u64,
+    #[arg(long, value_name = "TIME", default_value = "1s",
+          value_parser = ui::time::parser(Unit::Ms, "0s", "60s"))]
+    pub keep: Duration,
 
     /// Limit the number of CPUs of programs, but do not bind their threads. Threads then use an
     /// idle CPU sooner, but disturb other programs more
@@ -106,35 +106,21 @@ pub struct ManagerArgs {
     /// 127.0.0.1, PORT 9754]. Anyone who can reach the port can read process IDs, names and
     /// counters of programs under lissom
     #[arg(long, value_name = "[ADDRESS:]PORT", num_args = 0..=1, require_equals = true,
-          default_missing_value = metrics::DEFAULT, value_parser = metrics::address)]
+          default_missing_value = metrics::DEFAULT, value_parser = crate::endpoint::address)]
     pub metrics: Option<std::net::SocketAddr>,
 
     /// Print each decision as a JSON document on one line
-    #[arg(long)]
+    #[arg(short, long)]
     pub json: bool,
 }
 
-pub fn manager(args: &ManagerArgs) -> i32 {
-    match manage(args) {
-        Ok(()) => 0,
-        // The reader has closed the pipe, such as `head`.
-        Err(error)
-            if error
-                .downcast_ref::<io::Error>()
-                .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) =>
-        {
-            0
-        }
-        Err(error) => {
-            eprintln!("lissom: {error:#}");
-            1
-        }
-    }
+pub fn manager(args: &ManagerArgs) -> anyhow::Result<i32> {
+    manage(args).map(|()| 0)
 }
 
 fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
-    let period = Duration::from_millis(args.period);
-    let min_threshold = Duration::from_millis(args.min_threshold);
+    let period = args.period;
+    let min_threshold = args.min_threshold;
     let ended = end_when_asked()?;
     let mut server = if args.dry_run { None } else { Some(listen(args)?) };
     let metrics = args.metrics.map(Metrics::serve).transpose()?;
@@ -174,7 +160,7 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
         let counts: BTreeMap<Id, u32> =
             seen.iter().map(|s| (s.id, s.activity.typical_thread_count(min_threshold))).collect();
         idle_for = how_long_idle(&idle_for, &counts, period);
-        let keep = Duration::from_millis(args.keep);
+        let keep = args.keep;
         let counted = seen.iter().filter(|s| idle_for[&s.id] <= keep);
         let applications: Vec<Application> = counted
             .map(|s| {
@@ -227,17 +213,6 @@ fn how_long_idle(
     counts.iter().map(|(id, &n)| (*id, if n > 0 { Duration::ZERO } else { since(id) })).collect()
 }
 
-/// Return a flag that SIGINT or SIGTERM sets. A second signal ends the process at once, with exit
-/// code 1.
-pub fn end_when_asked() -> anyhow::Result<Arc<AtomicBool>> {
-    let ended = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 1, ended.clone())?;
-        signal_hook::flag::register(signal, ended.clone())?;
-    }
-    Ok(ended)
-}
-
 fn listen(args: &ManagerArgs) -> anyhow::Result<Server> {
     let path = args.socket.clone().map_or_else(server::default_socket, Ok)?;
     let mut server = Server::listen(&path)?;
@@ -248,7 +223,7 @@ fn listen(args: &ManagerArgs) -> anyhow::Result<Server> {
         eprintln!(
             "lissom: shares {} CPUs every {} ms; programs connect at {}",
             crate::process::allowed_cpus().len(),
-            args.period,
+            args.period.as_millis(),
             server.path().display()
         );
     }
@@ -269,7 +244,7 @@ fn tell(
     cpus: &[usize],
     args: &ManagerArgs,
 ) {
-    let lasting = (Duration::from_millis(args.period) * 3 + Duration::from_millis(200)).min(FAR);
+    let lasting = (args.period * 3 + Duration::from_millis(200)).min(FAR);
     let needed: u32 = seen.iter().filter(|s| !s.malleable).map(|s| counts[&s.id]).sum();
     let given: u32 = shares.values().filter_map(|s| s.target_threads).sum();
     // Do not bind if threads outnumber CPUs. The kernel lets unbound threads take turns on all

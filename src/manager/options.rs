@@ -6,9 +6,9 @@ use clap::{Args, ValueEnum};
 
 use super::allocation::{Application, Kind};
 use super::packing::Packing;
-use super::sample::Seen;
 use super::server::Report;
 use super::topology::Topology;
+use crate::activity::sample::Seen;
 
 #[derive(Args)]
 pub struct Limits {

@@ -117,8 +117,9 @@ fn closest(
 
 #[cfg(test)]
 mod tests {
-    use super::super::allocation::{Application, Id, Kind, allocate};
+    use super::super::allocation::{Application, Kind, allocate};
     use super::*;
+    use crate::activity::Id;
 
     /// 2 sockets x 4 cores x 2 threads; siblings are n and n + 8, as on many machines.
     fn two_sockets() -> Packing {

@@ -4,9 +4,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::allocation::Id;
 use super::feedback::Progress;
 use super::server::Report;
+use crate::activity::Id;
 
 /// Values that programs reported at the end of the last period.
 #[derive(Default)]

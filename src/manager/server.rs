@@ -26,7 +26,7 @@ use nix::sys::socket::{
     UnixCredentials, sockopt,
 };
 
-use super::allocation::Id;
+use crate::activity::Id;
 use crate::{abi, process};
 
 /// Maximum number of connected programs of one user. Each costs a descriptor and a page.

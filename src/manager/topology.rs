@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use crate::process::cpu_list;
+
 /// Position of a CPU. Numbers are only compared: equal ones name the same unit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
@@ -22,14 +24,14 @@ impl Topology {
     /// counts as shared by all CPUs, a core as shared by none.
     pub fn read(root: &Path) -> Topology {
         let cpus = fs::read_to_string(root.join("cpu/possible"))
-            .map(|text| parse_list(&text))
+            .map(|text| cpu_list(&text))
             .unwrap_or_default();
         let nodes = nodes(&root.join("node"));
         let place = |cpu: usize| {
             let folder = root.join(format!("cpu/cpu{cpu}"));
             // Name a shared unit by the lowest CPU that shares it.
             let first = |list: &Path| {
-                fs::read_to_string(list).ok().and_then(|text| parse_list(&text).first().copied())
+                fs::read_to_string(list).ok().and_then(|text| cpu_list(&text).first().copied())
             };
             let core = first(&folder.join("topology/core_cpus_list"))
                 .or_else(|| first(&folder.join("topology/thread_siblings_list")))
@@ -61,7 +63,7 @@ fn nodes(folder: &Path) -> BTreeMap<usize, usize> {
         let name = entry.file_name().to_string_lossy().into_owned();
         let Some(node) = name.strip_prefix("node").and_then(|n| n.parse().ok()) else { continue };
         let cpus = fs::read_to_string(entry.path().join("cpulist")).unwrap_or_default();
-        found.extend(parse_list(&cpus).into_iter().map(|cpu| (cpu, node)));
+        found.extend(cpu_list(&cpus).into_iter().map(|cpu| (cpu, node)));
     }
     found
 }
@@ -72,33 +74,14 @@ fn last_level_cache(folder: &Path) -> Option<usize> {
         let level: u32 =
             fs::read_to_string(entry.path().join("level")).ok()?.trim().parse().ok()?;
         let shared = fs::read_to_string(entry.path().join("shared_cpu_list")).ok()?;
-        Some((level, *parse_list(&shared).first()?))
+        Some((level, *cpu_list(&shared).first()?))
     });
     caches.max_by_key(|&(level, _)| level).map(|(_, first)| first)
-}
-
-/// Parse a list such as `0-3,8`. Skips parts that are no numbers.
-fn parse_list(text: &str) -> Vec<usize> {
-    let mut cpus = Vec::new();
-    for part in text.trim().split(',') {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        if let (Ok(first), Ok(last)) = (first.parse::<usize>(), last.parse::<usize>()) {
-            cpus.extend(first..=last.min(first + 100_000));
-        }
-    }
-    cpus
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists() {
-        assert_eq!(parse_list("0-2,5\n"), [0, 1, 2, 5]);
-        assert_eq!(parse_list(""), [] as [usize; 0]);
-        assert_eq!(parse_list("x,1,3-2"), [1]);
-    }
 
     #[test]
     fn from_files() {

@@ -7,9 +7,10 @@ use std::collections::{HashMap, HashSet};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use serde_json::{Value, json};
 
-use super::layout::{AuditCounts, Counts, Program, ScanCounts, Site, SiteInfo, Verdict};
+use super::layout::{AuditCounts, Counts, Program, ScanCounts, Site, SiteInfo};
 use super::load::{self, Scheduler};
 use super::sites;
+use crate::judge::Verdict;
 
 /// A site whose positives are counted.
 struct Entry {

@@ -58,20 +58,6 @@ pub fn name() -> String {
     format!("Linux {}", release.trim())
 }
 
-/// Numbers of the online CPUs. Returns None if the list cannot be read.
-pub fn online_cpus() -> Option<Vec<u32>> {
-    numbers(&fs::read_to_string("/sys/devices/system/cpu/online").ok()?)
-}
-
-fn numbers(list: &str) -> Option<Vec<u32>> {
-    let mut all = Vec::new();
-    for part in list.trim().split(',').filter(|p| !p.is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        all.extend(first.parse::<u32>().ok()?..=last.parse().ok()?);
-    }
-    Some(all)
-}
-
 /// The kernel's types. Reading them takes tens of milliseconds.
 pub struct Types(Btf<'static>);
 
@@ -97,14 +83,6 @@ impl Types {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists() {
-        assert_eq!(numbers("0-3,8\n"), Some(vec![0, 1, 2, 3, 8]));
-        assert_eq!(numbers("0\n"), Some(vec![0]));
-        assert_eq!(numbers("\n"), Some(vec![]));
-        assert_eq!(numbers("x"), None);
-    }
 
     #[test]
     fn sysfs() {

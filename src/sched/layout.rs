@@ -4,6 +4,8 @@
 
 use serde::Serialize;
 
+use crate::judge::{Candidate, Verdict};
+
 /// `SCX_LISSOM_VERSION`
 pub const VERSION: u32 = 4;
 
@@ -213,28 +215,6 @@ impl Program {
     }
 }
 
-/// `enum scx_verdict`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// Not decided: no thread is preempted there.
-    Unknown,
-    /// Threads wait there for another thread to change a word.
-    Spins,
-    /// Threads make progress there.
-    Works,
-}
-
-impl Verdict {
-    pub fn name(self) -> &'static str {
-        match self {
-            Verdict::Unknown => "unknown",
-            Verdict::Spins => "spins",
-            Verdict::Works => "works",
-        }
-    }
-}
-
 /// `struct scx_site_info`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SiteInfo {
@@ -262,16 +242,6 @@ impl SiteInfo {
         bytes[16..24].copy_from_slice(&self.kicks.to_ne_bytes());
         bytes
     }
-}
-
-/// `struct scx_candidate`: a thread that repeatedly was in the same state, with its registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Candidate {
-    pub pid: u32,
-    pub thread: u32,
-    pub ip: u64,
-    /// rax rbx rcx rdx rsi rdi rbp rsp r8..r15 rip rflags
-    pub registers: [u64; 18],
 }
 
 impl Candidate {

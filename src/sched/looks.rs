@@ -8,9 +8,10 @@ use libbpf_rs::Link;
 
 use super::branches::Counters;
 use super::events::{clock, open};
-use super::kernel::{self, SchedExt};
+use super::kernel::SchedExt;
 use super::layout::Detector;
 use super::load::Scheduler;
+use crate::process;
 
 /// The detector's program in bpf/scx_lissom.bpf.c.
 fn program_of(detector: Detector) -> &'static str {
@@ -99,7 +100,8 @@ impl Looks {
     /// goes offline does not work again.
     pub fn follow_cpus(&mut self, scheduler: &Scheduler) -> anyhow::Result<()> {
         let changes = SchedExt::now().map_or(0, |s| s.hotplug_seq);
-        if changes == self.hotplug_seq && kernel::online_cpus().is_none_or(|cpus| cpus == self.cpus)
+        if changes == self.hotplug_seq
+            && process::online_cpus().is_none_or(|cpus| cpus == self.cpus)
         {
             return Ok(());
         }
@@ -129,7 +131,7 @@ impl Looks {
         self.clocks.clear();
         // Read the sequence number before the CPUs: the next call notices a CPU that comes now.
         self.hotplug_seq = SchedExt::now().map_or(0, |s| s.hotplug_seq);
-        self.cpus = kernel::online_cpus().context("cannot read /sys/devices/system/cpu/online")?;
+        self.cpus = process::online_cpus().context("cannot read /sys/devices/system/cpu/online")?;
         if let Some(counters) = &mut self.counters {
             // On failure, scan without counters. They could be opened at the start.
             let _ = counters.open(&self.cpus);

@@ -5,13 +5,11 @@ mod audit;
 mod branches;
 mod events;
 mod find;
-pub mod judge;
-pub mod kernel;
-pub mod layout;
+mod kernel;
+mod layout;
 mod limits;
 mod load;
 mod looks;
-mod memory;
 mod refuse;
 mod report;
 mod scope;
@@ -21,8 +19,6 @@ mod status;
 mod stop;
 mod top;
 mod vcpus;
-
-use std::io;
 
 use clap::{Args, Subcommand};
 
@@ -42,26 +38,11 @@ enum Verb {
 }
 
 /// Returns the exit code.
-pub fn sched(args: &SchedArgs) -> i32 {
-    let done = match &args.verb {
+pub fn sched(args: &SchedArgs) -> anyhow::Result<i32> {
+    match &args.verb {
         Verb::Start(args) => start::start(args),
         Verb::Stop(args) => stop::stop(args),
         Verb::Status(args) => status::status(args),
         Verb::Top(args) => top::top(args),
-    };
-    match done {
-        Ok(code) => code,
-        // The reader of the output has closed it.
-        Err(error)
-            if error
-                .downcast_ref::<io::Error>()
-                .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) =>
-        {
-            0
-        }
-        Err(error) => {
-            eprintln!("lissom: {error:#}");
-            1
-        }
     }
 }

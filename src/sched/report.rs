@@ -178,7 +178,7 @@ pub fn end_text(exit: &Exit, timeout: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sched::layout::Verdict;
+    use crate::judge::Verdict;
 
     #[test]
     fn times() {

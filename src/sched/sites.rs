@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle, RingBuffer, RingBufferBuilder};
 use procfs::process::Process;
 
-use super::judge::judge;
-use super::layout::{Candidate, Site, SiteInfo, Verdict};
+use super::layout::{Site, SiteInfo};
 use super::load::{self, Scheduler};
+use crate::judge::judge;
+use crate::judge::{Candidate, Verdict};
 
 /// Longest time to judge at a time: this process runs before all threads that it schedules.
 const BUDGET: Duration = Duration::from_millis(5);

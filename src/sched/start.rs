@@ -6,6 +6,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use serde_json::json;
+use ui::time::Unit;
 
 use super::audit::{Auditor, Scans};
 use super::branches::{self, Counters, Source};
@@ -32,12 +33,13 @@ Exit code: 0 after SIGINT, SIGTERM or lissom sched stop, 1 if it cannot start,
 
 Examples:
   lissom sched start
-  lissom sched start --stats 10 --spin=off
+  lissom sched start --stats 10s --spin=off
   lissom sched start --only /sys/fs/cgroup/batch.slice")]
 pub struct StartArgs {
     /// Time that a thread runs while others want its CPU, 100us to 100ms. Longer slices mean fewer
     /// switches, but threads wait longer for their turn
-    #[arg(long, value_name = "TIME", default_value = "3ms", value_parser = slice)]
+    #[arg(long, value_name = "TIME", default_value = "3ms",
+          value_parser = ui::time::parser(None, "100us", "100ms"))]
     slice: Duration,
 
     /// Whether to detect threads that busy-wait for another thread's store
@@ -47,7 +49,8 @@ pub struct StartArgs {
     /// Time between two scans of the running thread, 20us to 10ms; ten times that on a CPU that had
     /// no busy-waiting thread for a second. Shorter intervals detect busy-waiting sooner, but
     /// interrupt the CPUs more often
-    #[arg(long, value_name = "TIME", default_value = "100us", value_parser = sample)]
+    #[arg(long, value_name = "TIME", default_value = "100us",
+          value_parser = ui::time::parser(None, "20us", "10ms"))]
     sample: Duration,
 
     /// How to detect that a thread may busy-wait. branches: by its registers, and by the CPU's
@@ -61,7 +64,8 @@ pub struct StartArgs {
 
     /// Longest time that a thread under `lissom run` stays parked before it sleeps, 1ms to 1s.
     /// Longer times mean fewer sleeps, but the thread stays in the scheduler's queues
-    #[arg(long, value_name = "TIME", default_value = "20ms", value_parser = park)]
+    #[arg(long, value_name = "TIME", default_value = "20ms",
+          value_parser = ui::time::parser(None, "1ms", "1s"))]
     park_for: Duration,
 
     /// Schedule only the threads of this cgroup or process, and of what it starts [default: all].
@@ -79,17 +83,19 @@ pub struct StartArgs {
     #[arg(long)]
     ignore_cpu_max: bool,
 
-    /// Print a line of counts on standard output at this interval, in seconds
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    /// Print a line of counts on standard output at this interval
+    #[arg(long, value_name = "TIME", value_parser = ui::time::parser(Unit::S, "100ms", "24h"))]
     stats: Option<Duration>,
 
     /// Print the lines of --stats, and the counts at the end, as JSON on standard output
-    #[arg(long)]
+    #[arg(short, long)]
     json: bool,
 
-    /// Time that a runnable thread may wait before the kernel ends the scheduler, 1s to 30s. A
+    /// Time that a runnable thread may wait before the kernel ends the scheduler, 1s to 30s, the
+    /// most that the kernel permits. A
     /// shorter time limits the harm of errors, but a machine that swaps may exceed it
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = timeout)]
+    #[arg(long, value_name = "TIME", default_value = "5s",
+          value_parser = ui::time::parser(None, "1s", "30s"))]
     timeout: Duration,
 
     /// For tests: fault to inject
@@ -125,36 +131,6 @@ enum Fault {
     Blind,
     /// Invent branch records: every thread appears to loop
     Records,
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    crate::kvm::seconds(text)
-}
-
-fn slice(text: &str) -> Result<Duration, String> {
-    time(text, "100us", "100ms")
-}
-
-fn sample(text: &str) -> Result<Duration, String> {
-    time(text, "20us", "10ms")
-}
-
-fn park(text: &str) -> Result<Duration, String> {
-    time(text, "1ms", "1s")
-}
-
-/// The kernel permits at most 30 s.
-fn timeout(text: &str) -> Result<Duration, String> {
-    time(text, "1s", "30s")
-}
-
-fn time(text: &str, from: &str, to: &str) -> Result<Duration, String> {
-    let parse = |text: &str| humantime::parse_duration(text).ok();
-    let inside =
-        |d: &Duration| parse(from).is_some_and(|f| *d >= f) && parse(to).is_some_and(|t| *d <= t);
-    parse(text)
-        .filter(inside)
-        .ok_or_else(|| format!("expected a time with its unit, from {from} to {to}"))
 }
 
 /// Interval between checks that the scheduler still runs.
@@ -274,7 +250,7 @@ impl<'a> Daemon<'a> {
             scope.follow();
             daemon.scope = Some(scope);
         }
-        let cpus = kernel::online_cpus().map_or(0, |cpus| cpus.len());
+        let cpus = process::online_cpus().map_or(0, |cpus| cpus.len());
         let whom = daemon.only.as_ref().map_or(String::new(), |only| format!(", for {only}"));
         eprintln!(
             "lissom sched: running ({}, {cpus} CPU{}, {}{}{}{whom})",
@@ -433,7 +409,7 @@ fn counters(scheduler: &Scheduler, args: &StartArgs) -> anyhow::Result<Option<Co
         Some(Fault::Blind | Fault::Records) => Source::Software,
         _ => Source::Hardware,
     };
-    let cpus = kernel::online_cpus().unwrap_or_default();
+    let cpus = process::online_cpus().unwrap_or_default();
     let refusal = match branches::find(scheduler, &cpus, source) {
         Ok(counters) => return Ok(Some(counters)),
         Err(refusal) => refusal,
@@ -483,21 +459,5 @@ fn put_first() {
             "lissom: running without real-time priority and locked memory: {}",
             std::io::Error::last_os_error()
         );
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times() {
-        assert_eq!(slice("3ms"), Ok(Duration::from_millis(3)));
-        assert_eq!(sample("20us"), Ok(Duration::from_micros(20)));
-        assert_eq!(timeout("30s"), Ok(Duration::from_secs(30)));
-        for nonsense in ["", "3", "-3ms", "99us", "101ms", "3 parsecs"] {
-            assert!(slice(nonsense).is_err(), "{nonsense}");
-        }
-        assert!(timeout("31s").is_err() && park("999us").is_err());
     }
 }

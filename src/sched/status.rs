@@ -19,23 +19,24 @@ use crate::process;
 /// Root sees the counts and sites of lissom's scheduler; other users only see that it runs.
 #[derive(Args)]
 #[command(after_long_help = "\
-Exit code: 0 if lissom's scheduler runs, 1 if another one or none runs, or if
-it is not visible.
-
 Sites are the instructions where threads may busy-wait. VERDICT says whether
 threads are preempted there (spins) or not (works, unknown), SEEN how often a
 thread was found there before the verdict, and KICKS how often one was
 preempted.
 
+Times in the JSON document are in ns.
+
 With --detector=paper, a table of programs has the columns of the paper's
 Tables 2 and 3. TRIES are scans, POSITIVE those that took the thread to spin,
 TRUE and FALSE those whose loop was proven later to spin or to work; the rest
 is undecided. SENS % is POSITIVE / TRIES: the sensitivity, if the program only
-spins. SPEC % is 1 - (POSITIVE - TRUE) / TRIES: the specificity.")]
+spins. SPEC % is 1 - (POSITIVE - TRUE) / TRIES: the specificity.
+
+Exit code: 0 if lissom's scheduler runs, 1 if another one or none runs, or if
+it is not visible.")]
 pub struct StatusArgs {
-    /// Print one JSON document; times are in ns
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: ui::output::Json,
 }
 
 /// Number of sites shown, those with the most kicks; the JSON has all.
@@ -85,11 +86,12 @@ impl Seen {
 
 /// Returns the exit code.
 pub fn status(args: &StatusArgs) -> anyhow::Result<i32> {
+    let output = args.json.open()?;
     let now = match refuse::kernel() {
         Ok(now) => now,
         Err(error) => {
-            if args.json {
-                ui::output::print(ui::output::json(&document(None, None)).as_bytes())?;
+            if args.json.is_given() {
+                output.write(|| ui::output::json(&document(None, None)), String::new)?;
             }
             return Err(error);
         }
@@ -100,11 +102,7 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<i32> {
         false => Ok(None),
     };
     let known = seen.as_ref().ok().and_then(Option::as_ref);
-    let text = match args.json {
-        true => ui::output::json(&document(Some(&now), known)),
-        false => table(&now, known),
-    };
-    ui::output::print(text.as_bytes())?;
+    output.write(|| ui::output::json(&document(Some(&now), known)), || table(&now, known))?;
     if let Err(error) = seen {
         eprintln!("lissom: {error:#}");
     }
@@ -191,7 +189,7 @@ fn detector_line(detector: &str, hardware: &Hardware) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sched::layout::Verdict;
+    use crate::judge::Verdict;
 
     fn now() -> SchedExt {
         SchedExt {

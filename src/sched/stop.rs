@@ -2,8 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use clap::Args;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 
 use super::{find, kernel::SchedExt, load, refuse};
 
@@ -25,12 +27,9 @@ pub fn stop(_args: &StopArgs) -> anyhow::Result<i32> {
         bail!("lissom's scheduler does not run: {}", who(&before));
     };
     let pid = running.state.pid;
-    // SAFETY: takes and returns numbers. The ID is not reused: the process had the scheduler's maps
-    // open a moment ago.
-    if unsafe { libc::kill(pid as libc::pid_t, libc::SIGTERM) } != 0 {
-        let error = std::io::Error::last_os_error();
-        bail!("cannot end process {pid}: {error}");
-    }
+    // The ID is not reused: the process had the scheduler's maps open a moment ago.
+    kill(Pid::from_raw(pid as libc::pid_t), Signal::SIGTERM)
+        .with_context(|| format!("cannot end process {pid}"))?;
     let end = Instant::now() + PATIENCE;
     while running.is_alive() {
         if Instant::now() > end {

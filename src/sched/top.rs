@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use ui::time::Unit;
 
 use super::layout::Site;
 use super::status::Seen;
@@ -22,17 +23,14 @@ use crate::terminal;
 #[command(after_long_help = "\
 Exit code: 0, or 1 if lissom's scheduler does not run or has ended.")]
 pub struct TopArgs {
-    /// Seconds between two reports
-    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    /// Time between two reports
+    #[arg(long, value_name = "TIME", default_value = "1s",
+          value_parser = ui::time::parser(Unit::S, "100ms", "24h"))]
     interval: Duration,
 
     /// Number of reports [default: until a signal]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    crate::kvm::seconds(text)
 }
 
 /// Returns the exit code.
@@ -94,7 +92,8 @@ fn table(before: &Seen, seen: &Seen, seconds: f64, rows: usize, places: &mut Pla
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sched::layout::{Config, Counts, Detector, SiteInfo, Verdict};
+    use crate::judge::Verdict;
+    use crate::sched::layout::{Config, Counts, Detector, SiteInfo};
 
     fn seen(wakeups: u64, kicks: &[u64]) -> Seen {
         let site = |(i, &kicks): (usize, &u64)| {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::kvm::types::Types;
+use crate::kvm_types::Types;
 use crate::process;
 
 /// The BPF program, and the kernel function that it traces.

@@ -1,28 +1,18 @@
 //! `lissom stat`: show what programs do, and what lissom does for them.
 
-mod freezer;
-pub mod live;
-pub mod look;
-pub mod places;
-pub mod program;
-mod spinning;
-pub mod text;
-mod threads;
-mod throttle;
-pub mod told;
-mod waits;
-
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::Args;
 use serde_json::{Value, json};
+use ui::time::Unit;
 
 use crate::place::Places;
 use crate::stop::Stop;
-use look::{Watch, Which};
-use program::{Past, Program, State};
-use text::Column;
+use crate::watch::look::{self, Watch, Which};
+use crate::watch::places;
+use crate::watch::program::{Past, Program, State, is_worth_a_line};
+use crate::watch::text::{self, Column};
 use ui::text::wrap;
 
 /// Show where programs wait, spin and lose CPU time
@@ -53,8 +43,8 @@ of --wait-for held.
 
 Examples:
   lissom stat 1234
-  lissom stat 1234 --wait-for active,locks --interval 0.1
-  lissom stat --all --interval 5
+  lissom stat 1234 --wait-for active,locks --interval 100ms
+  lissom stat --all --interval 5s
   lissom stat --all --json | jq '.programs[] | select(.spin_percent > 50)'")]
 pub struct StatArgs {
     /// Process IDs of the programs
@@ -65,8 +55,9 @@ pub struct StatArgs {
     #[arg(long)]
     all: bool,
 
-    /// Seconds between the two samples. A short interval finds fewer loops
-    #[arg(long, value_name = "S", default_value = "1", value_parser = crate::kvm::seconds)]
+    /// Time between the two samples. A short interval finds fewer loops
+    #[arg(long, value_name = "TIME", default_value = "1s",
+          value_parser = ui::time::parser(Unit::S, "100ms", "24h"))]
     interval: Duration,
 
     /// Sample until all conditions hold for each PID, then print [default: print after one
@@ -78,9 +69,8 @@ pub struct StatArgs {
     #[arg(long, value_name = "N", default_value = "5")]
     places: usize,
 
-    /// Print one JSON document
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: ui::output::Json,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -110,17 +100,8 @@ impl Condition {
 const WAITS_EVERY: Duration = Duration::from_millis(20);
 
 /// Run the verb. Returns the exit code.
-pub fn stat(args: &StatArgs) -> i32 {
-    match show(args) {
-        Ok(code) => code,
-        Err(e) => {
-            eprintln!("lissom: {e:#}");
-            1
-        }
-    }
-}
-
-fn show(args: &StatArgs) -> anyhow::Result<i32> {
+pub fn stat(args: &StatArgs) -> anyhow::Result<i32> {
+    let output = args.json.open()?;
     let which = if args.all { Which::All } else { Which::These(args.pids.clone()) };
     let stop = Stop::on_signals()?;
     let mut watch = Watch::new(which);
@@ -144,14 +125,16 @@ fn show(args: &StatArgs) -> anyhow::Result<i32> {
         programs.sort_by(|a, b| Column::Cpu.compare(a, b));
     }
     let mut places = Places::default();
-    let text = if args.json {
+    let json = if args.json.is_given() {
         ui::output::json(&document(&programs, &watch, &mut places, args, now.at - before.at))
-    } else if args.all {
-        overview(&programs, &watch)
     } else {
-        programs.iter().map(|p| one(p, &watch, &mut places, args.places)).collect()
+        String::new()
     };
-    ui::output::print(text.as_bytes()).context("cannot write to standard output")?;
+    let text = || match args.all {
+        true => overview(&programs, &watch),
+        false => programs.iter().map(|p| one(p, &watch, &mut places, args.places)).collect(),
+    };
+    output.write(|| json.clone(), text)?;
     let missing: Vec<u32> =
         args.pids.iter().copied().filter(|pid| programs.iter().all(|p| p.pid != *pid)).collect();
     for pid in &missing {
@@ -182,16 +165,6 @@ fn second_look(watch: &mut Watch, args: &StatArgs, stop: &Stop) -> anyhow::Resul
         bail!("interrupted before the second sample");
     }
     watch.look()
-}
-
-/// Return whether the overview shows the program. Programs outside lissom are many; show them only
-/// if they ran.
-pub fn is_worth_a_line(p: &Program) -> bool {
-    match p.state {
-        State::Ended => false,
-        State::Other | State::Hidden => p.cpu_percent > 0.0 || p.runnable > 0,
-        _ => true,
-    }
 }
 
 fn overview(programs: &[Program], watch: &Watch) -> String {

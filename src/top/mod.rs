@@ -13,11 +13,12 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use ratatui::crossterm::event::{self, Event};
 use signal_hook::consts::SIGHUP;
+use ui::time::Unit;
 
 use crate::place::Places;
-use crate::stat::look::{Look, Watch, Which};
-use crate::stat::program::Past;
 use crate::stop::Stop;
+use crate::watch::look::{Look, Watch, Which};
+use crate::watch::program::Past;
 use view::{Asked, View};
 
 /// Show live where programs wait, spin and lose CPU time
@@ -39,8 +40,9 @@ Keys:
 
 Exit code: 0, or 1 if standard input or output is not a terminal.")]
 pub struct TopArgs {
-    /// Seconds between two samples. Each sample costs about 20 us for each thread that runs
-    #[arg(long, value_name = "S", default_value = "1", value_parser = crate::kvm::seconds)]
+    /// Time between two samples. Each sample costs about 20 us for each thread that runs
+    #[arg(long, value_name = "TIME", default_value = "1s",
+          value_parser = ui::time::parser(Unit::S, "100ms", "24h"))]
     interval: Duration,
 
     /// Show only the programs with these process IDs
@@ -49,14 +51,8 @@ pub struct TopArgs {
 }
 
 /// Run the verb. Returns the exit code.
-pub fn top(args: &TopArgs) -> i32 {
-    match show(args) {
-        Ok(()) => 0,
-        Err(e) => {
-            eprintln!("lissom: {e:#}");
-            1
-        }
-    }
+pub fn top(args: &TopArgs) -> anyhow::Result<i32> {
+    show(args).map(|()| 0)
 }
 
 fn show(args: &TopArgs) -> anyhow::Result<()> {

@@ -8,9 +8,10 @@ use ratatui::widgets::{Block, Borders, Cell, Clear, Paragraph, Row, Table, Table
 
 use super::view::View;
 use crate::place::Places;
-use crate::stat::program::{Program, State};
-use crate::stat::text::{self, Column};
-use crate::stat::{is_worth_a_line, places};
+use crate::watch::places;
+use crate::watch::program::is_worth_a_line;
+use crate::watch::program::{Program, State};
+use crate::watch::text::{self, Column};
 
 /// Height of the details below the table.
 const DETAILS: u16 = 12;

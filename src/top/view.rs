@@ -3,9 +3,9 @@
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use std::time::{Duration, Instant};
 
-use crate::stat::is_worth_a_line;
-use crate::stat::program::{Program, State};
-use crate::stat::text::Column;
+use crate::watch::program::is_worth_a_line;
+use crate::watch::program::{Program, State};
+use crate::watch::text::Column;
 
 /// Time for which an ended program remains visible.
 const REMEMBERED: Duration = Duration::from_secs(5);
@@ -168,7 +168,7 @@ impl View {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::stat::program::tests::made_up;
+    use crate::watch::program::tests::made_up;
 
     fn press(view: &mut View, codes: &[KeyCode]) -> Asked {
         codes

@@ -35,7 +35,7 @@ await() {
 # start SLEEP_US: start auto, and VMs that make it change the value. Emulated VMs take milliseconds
 # to wake up from the shortest sleep.
 start() {
-    lissom kvm halt-poll auto --interval 1 --worth 10000 --max 10000000 >/tmp/auto 2>&1 &
+    lissom kvm halt-poll auto --interval 1s --worth 10ms --max 10ms >/tmp/auto 2>&1 &
     auto=$!
     await '[ $(grep -c . /tmp/auto) -ge 2 ]' || { echo "WRONG auto does not begin"; cat /tmp/auto; exit 1; }
     guest --vcpus 2 --seconds 0 --hlt "$1" >/tmp/guest &
@@ -80,7 +80,7 @@ finish
 
 # Sleeps too long for polling: the value must drop to 0.
 echo 200000 >$file
-lissom kvm halt-poll auto --interval 1 --max 200000 --worth 20 >/tmp/auto 2>&1 &
+lissom kvm halt-poll auto --interval 1s --max 200us --worth 20us >/tmp/auto 2>&1 &
 auto=$!
 guest --vcpus 2 --seconds 0 --hlt 3000 >/tmp/guest &
 guest=$!

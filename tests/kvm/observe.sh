@@ -27,7 +27,7 @@ echo hist:keys=waited >events/kvm/kvm_vcpu_wakeup/trigger
 echo hist:keys=grow >events/kvm/kvm_halt_poll_ns/trigger
 echo 'r:lissom/yield yield_to result=$retval:s32' >kprobe_events
 echo hist:keys=result >events/lissom/yield/trigger
-lissom kvm observe --json --interval 1 >/tmp/observed 2>/tmp/errors &
+lissom kvm observe --json --interval 1s >/tmp/observed 2>/tmp/errors &
 observer=$!
 while [ ! -s /tmp/observed ]; do
     kill -0 $observer 2>/dev/null || { cat /tmp/errors; exit 1; }
@@ -45,7 +45,7 @@ done
 guest --one-process --vcpus 1 --seconds 0 >/dev/null &
 guest=$!
 sleep 0.5
-lissom kvm observe --vm $guest --interval 0.5 >/tmp/table 2>/tmp/errors &
+lissom kvm observe --vm $guest --interval 500ms >/tmp/table 2>/tmp/errors &
 observer=$!
 while ! grep -q " guest  " /tmp/table && kill -0 $observer 2>/dev/null; do sleep 0.1; done
 kill -9 $guest

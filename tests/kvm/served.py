@@ -1,4 +1,4 @@
-"""What `lissom kvm observe --prometheus=ADDRESS:PORT` answers at its URL once an interval has been
+"""What `lissom kvm observe --metrics=ADDRESS:PORT` answers at its URL once an interval has been
 counted, and elsewhere: `served.py URL`.
 """
 

@@ -44,7 +44,7 @@ static pid_t begin_manager(void) {
     if (child) return child;
     c_as_user();
     unsetenv("LD_PRELOAD");
-    char *argv[] = {"lissom", "manager", "--quiet", "--period=50", NULL};
+    char *argv[] = {"lissom", "manager", "--quiet", "--period=50ms", NULL};
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     fexecve(lissom, argv, environ);
     FAIL("fexecve: %s", strerror(errno));

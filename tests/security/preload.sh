@@ -27,5 +27,5 @@ mount -t tmpfs none work
 mkdir work/up work/work
 mount -t overlay none -o lowerdir=/etc,upperdir=work/up,workdir=work/work /etc
 echo "$runtime" >/etc/ld.so.preload
-look "$3" "$lissom" stat --wait-for active --interval 0.1
+look "$3" "$lissom" stat --wait-for active --interval 100ms
 look "$4" true

@@ -54,7 +54,7 @@ if len(pids) != tasks:
     sys.exit(f"{len(pids)} tasks, not {tasks}")
 # Measuring takes a CPU, which the manager takes from the tasks. So use the second measurement,
 # after some seconds without any.
-stat = subprocess.run([os.environ["lissom"], "stat", "--json", "--interval=2", *pids], stdout=subprocess.PIPE, check=True)
+stat = subprocess.run([os.environ["lissom"], "stat", "--json", "--interval=2s", *pids], stdout=subprocess.PIPE, check=True)
 seen = {p["pid"]: (p["slots"], p["limit"]) for p in json.loads(stat.stdout)["programs"]}
 slots = {pid: s for pid, (s, _) in seen.items()}
 meanwhile = decisions()[len(before) - 1:]

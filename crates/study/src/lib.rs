@@ -65,9 +65,8 @@ pub fn study(verb: &Verb, host: impl FnOnce() -> anyhow::Result<Host>) -> anyhow
 /// List the figures and measurements
 #[derive(Args)]
 pub struct ListArgs {
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: ui::output::Json,
 }
 
 /// Measure figures of the study, and show them
@@ -118,7 +117,7 @@ pub struct ReportArgs {
     #[arg(value_name = "NAME", value_parser = figures_of)]
     names: Vec<std::sync::Arc<Vec<&'static Figure>>>,
 
-    /// Results of `lissom study run`, or the --json file of one benchmark, such as `lissom bench --
+    /// Results of `lissom study run`, or the --json=FILE of one benchmark, such as `lissom bench --
     /// CMD`
     #[arg(short, long, value_name = "FILE", default_value = "lissom-study/results.json")]
     input: PathBuf,
@@ -144,9 +143,8 @@ pub struct ReportArgs {
     #[arg(long)]
     tables: bool,
 
-    /// Print the numbers of all figures as JSON
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: ui::output::Json,
 }
 
 fn figures_of(name: &str) -> Result<std::sync::Arc<Vec<&'static Figure>>, String> {
@@ -168,18 +166,13 @@ fn is_wanted<'a>(
 }
 
 fn print(lines: &[String]) -> anyhow::Result<i32> {
-    print_text(&(lines.join("\n") + "\n"))
-}
-
-fn print_text(text: &str) -> anyhow::Result<i32> {
-    match ui::output::print(text.as_bytes()) {
-        Err(e) if e.kind() != std::io::ErrorKind::BrokenPipe => Err(e).context("standard output"),
-        _ => Ok(0),
-    }
+    ui::output::print((lines.join("\n") + "\n").as_bytes())?;
+    Ok(0)
 }
 
 fn list(args: &ListArgs) -> anyhow::Result<i32> {
-    if args.json {
+    let output = args.json.open()?;
+    let document = || {
         let figures: Vec<_> = figures::all()
             .map(|f| {
                 json!({ "name": f.name, "source": f.source.name(), "number": f.number(),
@@ -188,8 +181,8 @@ fn list(args: &ListArgs) -> anyhow::Result<i32> {
                         "command": f.measurement().full, "quick": f.measurement().quick })
             })
             .collect();
-        return print_text(&ui::output::json(&figures));
-    }
+        ui::output::json(&figures)
+    };
     let head =
         "Figures of `lissom study run NAME...`; hpdc, smt, em, apple, own and all select several.";
     let mut lines = ui::text::wrap(head, "", 0);
@@ -206,7 +199,8 @@ fn list(args: &ListArgs) -> anyhow::Result<i32> {
     for measurement in measurements::MEASUREMENTS {
         lines.extend(ui::text::wrap(measurement.what, &format!("  {:<22}", measurement.name), 24));
     }
-    print(&lines)
+    output.write(document, || lines.join("\n") + "\n")?;
+    Ok(0)
 }
 
 fn run(args: &RunArgs, host: &Host) -> anyhow::Result<i32> {
@@ -250,13 +244,7 @@ fn report(args: &ReportArgs) -> anyhow::Result<i32> {
             "{} is of one benchmark: it has no figures by name, and nothing for --update",
             args.input.display()
         );
-        let list = single::shown(&measured)?;
-        let is_drawn = args.html.is_some() || args.markdown.is_some() || args.plots.is_some();
-        return if args.json || is_drawn {
-            render(args, &list)
-        } else {
-            print(&figures_text(&list))
-        };
+        return render(args, &single::shown(&measured)?, figures_text);
     }
     let study = Study::read(&args.input)
         .context("no results: run `lissom study run all --quick` first, or pass --input")?;
@@ -269,10 +257,16 @@ fn report(args: &ReportArgs) -> anyhow::Result<i32> {
         let text = fs::read_to_string(path).with_context(name)?;
         write(path, &headline::update(&text, &study).with_context(name)?)?;
     }
-    render(args, &list)
+    render(args, &list, text::summary)
 }
 
-fn render(args: &ReportArgs, list: &[Shown]) -> anyhow::Result<i32> {
+/// `usual`: the text without --tables.
+fn render(
+    args: &ReportArgs,
+    list: &[Shown],
+    usual: impl Fn(&[Shown]) -> Vec<String>,
+) -> anyhow::Result<i32> {
+    let output = args.json.open()?;
     if let Some(folder) = &args.plots {
         plots(folder, list)?;
     }
@@ -283,18 +277,19 @@ fn render(args: &ReportArgs, list: &[Shown]) -> anyhow::Result<i32> {
         let place = args.plots.as_ref().map(|plots| relative(path, plots));
         write(path, &page::render(list, place.as_deref()))?;
     }
-    if args.json {
+    let document = || {
         let figures: Vec<_> =
             list.iter().map(|s| json!({ "name": s.figure.name, "panels": s.panels })).collect();
-        return print_text(&ui::output::json(&figures));
-    }
-    if args.tables {
-        return print(&figures_text(list));
-    }
+        ui::output::json(&figures)
+    };
     let is_written = args.html.is_some() || args.markdown.is_some() || args.plots.is_some();
-    if !is_written && args.update.is_empty() {
-        return print(&text::summary(list));
-    }
+    let lines = match args.tables {
+        true => figures_text(list),
+        false if is_written || !args.update.is_empty() => Vec::new(),
+        false => usual(list),
+    };
+    let text = if lines.is_empty() { String::new() } else { lines.join("\n") + "\n" };
+    output.write(document, || text)?;
     Ok(0)
 }
 

@@ -46,7 +46,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
         "programs",
         "whole programs with as many threads as CPUs, and 4 times as many",
         "bench programs --factor 4 --switch auto --runs 5",
-        "bench programs --quick --factor 4 --switch auto --runs 3 --limit 6",
+        "bench programs --quick --factor 4 --switch auto --runs 3 --limit 6s",
     ),
     Measurement {
         takes_suites: true,
@@ -54,18 +54,18 @@ pub const MEASUREMENTS: &[Measurement] = &[
             "papers",
             "programs written from the papers' suites, with 4 times as many threads as CPUs",
             "bench programs npb parsec splash rodinia --factor 4 --switch auto --runs 5 \
-             --limit 20",
+             --limit 20s",
             "bench programs npb-ep npb-cg npb-lu parsec-streamcluster splash-ocean \
-             splash-volrend rodinia-srad --quick --factor 4 --switch auto --runs 3 --limit 6",
+             splash-volrend rodinia-srad --quick --factor 4 --switch auto --runs 3 --limit 6s",
         )
     },
     of(
         "own-loops",
         "NPB's LU and SPLASH-2's volrend with 1 to 16 threads a CPU",
         "bench programs npb-lu splash-volrend --threads 2,4,8,16,32 --switch auto --runs 3 \
-         --limit 20",
+         --limit 20s",
         "bench programs npb-lu splash-volrend --quick --threads 8 --switch auto --runs 3 \
-         --limit 6",
+         --limit 6s",
     ),
     of(
         "cores",
@@ -112,7 +112,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
         "spinlocks",
         "a token passed by eleven kinds of spin locks",
         "bench spin lock-pipeline --pause yes --threads 8 --runs 5 --scale 0.2 --switch auto",
-        "bench spin lock-pipeline --pause yes --threads 8 --runs 3 --scale 0.3 --limit 8 --lock \
+        "bench spin lock-pipeline --pause yes --threads 8 --runs 3 --scale 0.3 --limit 8s --lock \
          mcs,ticket,ttas --switch auto",
     ),
     of(
@@ -120,8 +120,8 @@ pub const MEASUREMENTS: &[Measurement] = &[
         "programs that busy-wait in their own loops",
         "bench spin pipeline barrier spin-then-block omp-flags omp-active omp-default --threads 8 \
          --runs 5 --scale 0.3 --switch auto",
-        "bench spin pipeline barrier omp-flags --threads 8 --runs 3 --scale 0.3 --limit 8 --switch \
-         auto",
+        "bench spin pipeline barrier omp-flags --threads 8 --runs 3 --scale 0.3 --limit 8s \
+         --switch auto",
     ),
     of(
         "sensitivity",
@@ -134,7 +134,7 @@ pub const MEASUREMENTS: &[Measurement] = &[
     of(
         "specificity",
         "specificity of busy-waiting detection in NPB's programs, and its overhead",
-        "bench spin specificity --program npb --switch auto --tries 500000 --runs 3 --limit 60",
+        "bench spin specificity --program npb --switch auto --tries 500000 --runs 3 --limit 60s",
         "bench spin specificity --program npb --switch auto --tries 3000 --runs 1 --scale 0.1",
     ),
     of(
@@ -147,9 +147,9 @@ pub const MEASUREMENTS: &[Measurement] = &[
         "locks",
         "glibc's mutex, Mutexee, MCS-TP and SHFLLOCK, and lissom",
         "bench locks parsec-fluidanimate splash-ocean parsec-streamcluster splash-barnes \
-         parsec-dedup mutex cond queue --runs 3 --switch auto --scale 0.5 --limit 20",
+         parsec-dedup mutex cond queue --runs 3 --switch auto --scale 0.5 --limit 20s",
         "bench locks parsec-fluidanimate splash-barnes parsec-dedup mutex --threads 8 --runs 1 \
-         --switch auto --scale 0.5 --limit 6",
+         --switch auto --scale 0.5 --limit 6s",
     ),
     of(
         "mechanisms",
@@ -234,23 +234,23 @@ pub const MEASUREMENTS: &[Measurement] = &[
     of(
         "resize",
         "programs while their CPUs change, by affinity",
-        "bench elastic affinity-omp affinity-spin affinity-histgb --runs 5 --limit 30 --scale 0.3 \
+        "bench elastic affinity-omp affinity-spin affinity-histgb --runs 5 --limit 30s --scale 0.3 \
          --switch auto",
-        "bench elastic affinity-omp --runs 1 --limit 10 --scale 0.1 --switch auto",
+        "bench elastic affinity-omp --runs 1 --limit 10s --scale 0.1 --switch auto",
     ),
     of(
         "adapt-cpus",
         "programs whose number of CPUs changes once while they run",
         "bench elastic resize-ep resize-streamcluster resize-ocean resize-cg --runs 3 --scale \
-         0.5 --limit 20 --switch auto",
-        "bench elastic resize-ep resize-ocean --runs 1 --limit 15 --scale 0.5 --switch auto",
+         0.5 --limit 20s --switch auto",
+        "bench elastic resize-ep resize-ocean --runs 1 --limit 15s --scale 0.5 --switch auto",
     ),
     of(
         "quota",
         "programs under a CPU quota (as root)",
-        "bench elastic quota-omp quota-spin quota-histgb --runs 5 --limit 30 --scale 0.3 --switch \
+        "bench elastic quota-omp quota-spin quota-histgb --runs 5 --limit 30s --scale 0.3 --switch \
          auto",
-        "bench elastic quota-omp --runs 1 --limit 10 --scale 0.1 --switch auto",
+        "bench elastic quota-omp --runs 1 --limit 10s --scale 0.1 --switch auto",
     ),
     of(
         "ml",
@@ -286,7 +286,7 @@ impl Measurement {
         }
         // The simulation prints JSON by itself.
         if words[0] == "bench" {
-            words.extend(["--json".into(), "-".into()]);
+            words.push("--json".into());
         }
         words
     }

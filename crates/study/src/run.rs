@@ -31,7 +31,7 @@ pub fn run(
     for (i, name) in needed.iter().enumerate() {
         let Some(measurement) = find(name) else { continue };
         let words = measurement.arguments(quick, host.cpus, suites);
-        let shown = words.join(" ").trim_end_matches(" --json -").to_string();
+        let shown = words.join(" ").trim_end_matches(" --json").to_string();
         eprintln!("[{}/{}] {}: {}", i + 1, needed.len(), measurement.name, measurement.what);
         let begun = Instant::now();
         let time =

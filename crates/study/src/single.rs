@@ -1,4 +1,4 @@
-//! The report of a single benchmark, such as `lissom bench -- CMD --json FILE`, as a figure.
+//! The report of a single benchmark, such as `lissom bench -- CMD --json=FILE`, as a figure.
 
 use std::path::Path;
 

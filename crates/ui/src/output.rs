@@ -1,12 +1,97 @@
 //! Standard output of the verbs.
 
-use std::io::Write as _;
+use std::fs::File;
+use std::io::{Error, ErrorKind, Result, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Option of verbs that print one report.
+#[derive(clap::Args, Clone, Default)]
+pub struct Json {
+    /// Print one JSON document instead of text. With FILE, write it to this file, and print the
+    /// text
+    #[arg(
+        short = 'j',
+        long = "json",
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "-"
+    )]
+    json: Option<PathBuf>,
+}
+
+impl Json {
+    pub fn is_given(&self) -> bool {
+        self.json.is_some()
+    }
+
+    /// Return whether the document replaces the text.
+    pub fn is_alone(&self) -> bool {
+        self.json.as_deref() == Some(Path::new("-"))
+    }
+
+    /// Create the file, if there is one. Call this before work that takes long, so that a wrong
+    /// path fails at once.
+    pub fn open(&self) -> Result<Report> {
+        let path = self.json.as_deref().filter(|_| !self.is_alone());
+        Ok(Report {
+            is_alone: self.is_alone(),
+            file: path.map(|path| create("--json", path)).transpose()?,
+        })
+    }
+}
+
+/// Destinations of a report.
+pub struct Report {
+    is_alone: bool,
+    file: Option<File>,
+}
+
+impl Report {
+    /// Write the report.
+    pub fn write(self, document: impl Fn() -> String, text: impl FnOnce() -> String) -> Result<()> {
+        if let Some(mut file) = self.file {
+            file.write_all(document().as_bytes()).map_err(|e| within("--json", &e))?;
+        }
+        print(if self.is_alone { document() } else { text() }.as_bytes())
+    }
+}
+
+/// Create the file of an option. The error names both.
+pub fn create(option: &str, path: &Path) -> Result<File> {
+    let cannot = |e| within(&format!("cannot create the file of {option} {}", path.display()), &e);
+    File::create(path).map_err(cannot)
+}
+
+fn within(what: &str, e: &Error) -> Error {
+    Error::new(e.kind(), format!("{what}: {e}"))
+}
+
+/// The reader of standard output has closed the pipe, as in `lissom man | head`. That is no
+/// failure.
+#[derive(Debug)]
+pub struct Closed;
+
+impl std::fmt::Display for Closed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the reader of standard output has closed it")
+    }
+}
+
+impl std::error::Error for Closed {}
+
+/// Return whether an error means that standard output is closed.
+pub fn is_closed(error: &Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Closed>())
+}
 
 /// Write to standard output. Unlike print!, returns an error instead of ending the process.
-pub fn print(bytes: &[u8]) -> std::io::Result<()> {
+pub fn print(bytes: &[u8]) -> Result<()> {
     let mut out = std::io::stdout().lock();
-    out.write_all(bytes)?;
-    out.flush()
+    out.write_all(bytes).and_then(|()| out.flush()).map_err(|e| match e.kind() {
+        ErrorKind::BrokenPipe => Error::new(ErrorKind::BrokenPipe, Closed),
+        _ => within("cannot write to standard output", &e),
+    })
 }
 
 /// Format a report as JSON, as all verbs do.

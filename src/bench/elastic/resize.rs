@@ -24,8 +24,8 @@ pub struct ResizeArgs {
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = thread_count())]
     pub cpus_to: Vec<u32>,
 
-    /// For resize, seconds until the number of CPUs changes [default: 0.5 x --scale]
-    #[arg(long, value_name = "SECONDS", value_parser = super::super::positive)]
+    /// For resize, time until the number of CPUs changes [default: 500ms x --scale]
+    #[arg(long, value_name = "TIME", value_parser = super::super::limit())]
     pub after: Option<f64>,
 
     /// For resize, how the number of CPUs changes; cpuset and quota need root

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
+use ui::exit::Failure;
+use ui::output::Json;
 
 use self::report::{Kind, Measured, Options, Report};
 use super::beside;
@@ -77,13 +79,15 @@ pub struct IdleArgs {
     #[arg(long, visible_alias = "runs", value_name = "N", value_parser = super::rounds())]
     rounds: Option<usize>,
 
-    /// Duration of a run in seconds. Short runs beside another program vary more, because the
-    /// kernel assigns CPU time in slices [default: 0.5; with --quick 0.3]
-    #[arg(long, value_name = "SECONDS", value_parser = super::positive)]
+    /// Duration of a run. Short runs beside another program vary more, because the
+    /// kernel assigns CPU time in slices [default: 500ms; with --quick 300ms]
+    #[arg(long = "duration", visible_alias = "seconds", value_name = "TIME",
+          value_parser = super::limit())]
     seconds: Option<f64>,
 
-    /// Seconds after which a run is killed
-    #[arg(long, visible_alias = "limit", value_name = "SECONDS", default_value_t = 30.0, value_parser = super::positive)]
+    /// Time after which a run is killed
+    #[arg(long, visible_alias = "limit", value_name = "TIME", default_value = "30s",
+          value_parser = super::limit())]
     timeout: f64,
 
     /// Measure fewer programs in one round, in at most a minute
@@ -93,9 +97,8 @@ pub struct IdleArgs {
     #[command(flatten)]
     calibration: Calibration,
 
-    /// Write all samples as JSON to this file, or with `-` to standard output instead of the table
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: Json,
 
     /// Write the tables as Markdown to this file
     #[arg(long, value_name = "FILE")]
@@ -171,10 +174,11 @@ impl IdleArgs {
 pub fn measure_and_report(args: &IdleArgs) -> anyhow::Result<i32> {
     let cases = args.cases();
     if cases.is_empty() {
-        eprintln!("lissom: nothing to measure: no part of --part has {}", args.programs.join(", "));
-        return Ok(2);
+        let programs = args.programs.join(", ");
+        let text = format!("nothing to measure: no part of --part has {programs}");
+        return Err(Failure::wrong_use(text).into());
     }
-    let outputs = Outputs::open(args.json.as_deref(), args.markdown.as_deref())?;
+    let outputs = Outputs::open(&args.json, args.markdown.as_deref())?;
     let time = super::time();
     let session = Session::begin()?;
     let mut notes = Vec::new();

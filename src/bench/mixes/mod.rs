@@ -15,6 +15,7 @@ use std::time::Duration;
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
+use ui::output::Json;
 
 use self::pairs::Asked;
 pub use self::play::busy_seconds;
@@ -117,13 +118,13 @@ pub struct MixesArgs {
     #[arg(long, value_name = "N", value_parser = super::rounds())]
     completed: Option<usize>,
 
-    /// Seconds after which a scenario of a mix is abandoned
+    /// Time after which a scenario of a mix is abandoned
     #[arg(
         long,
         visible_alias = "limit",
-        value_name = "SECONDS",
-        default_value_t = 120.0,
-        value_parser = super::positive
+        value_name = "TIME",
+        default_value = "120s",
+        value_parser = super::limit()
     )]
     timeout: f64,
 
@@ -148,9 +149,8 @@ pub struct MixesArgs {
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
 
-    /// Write all samples as JSON to this file, or with `-` to standard output instead of the table
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: Json,
 
     /// Write the tables as Markdown to this file
     #[arg(long, value_name = "FILE")]
@@ -218,7 +218,7 @@ fn restrict(cpus: Option<u32>) -> anyhow::Result<Vec<usize>> {
 }
 
 pub fn measure_and_report(args: &MixesArgs) -> anyhow::Result<i32> {
-    let outputs = Outputs::open(args.json.as_deref(), args.markdown.as_deref())?;
+    let outputs = Outputs::open(&args.json, args.markdown.as_deref())?;
     let time = super::time();
     let cpus = restrict(args.cpus)?;
     let only_mixes = !args.profile && !args.scaling;

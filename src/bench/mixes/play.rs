@@ -110,8 +110,7 @@ pub fn busy_seconds() -> f64 {
     let (cpus, text) =
         (process::allowed_cpus(), std::fs::read_to_string("/proc/stat").unwrap_or_default());
     let ticks: f64 = text.lines().filter_map(|line| busy_ticks(line, &cpus)).sum();
-    // SAFETY: plain call.
-    ticks / unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as f64
+    ticks / procfs::ticks_per_second().max(1) as f64
 }
 
 /// Return the busy ticks of a line `cpu3 user nice system idle iowait irq softirq steal ...` of

@@ -9,7 +9,7 @@ use super::super::harness::{Compare, Spread, pairwise};
 use super::Bench;
 use super::programs::Program;
 use super::report::{Point, Profile, Scaling, geometric_mean};
-use crate::manager::source::{Choice, Source};
+use crate::activity::source::{Choice, Source};
 
 /// The interval at which the activity of a running program is read.
 const PERIOD: Duration = Duration::from_millis(100);

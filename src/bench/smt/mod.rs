@@ -16,6 +16,7 @@ use anyhow::bail;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
+use ui::output::Json;
 
 use self::application::{Copy, next_amount};
 use self::catalogue::{ABSENT, APPLICATIONS, Application, FIGURE_2, QUICK, SLOW, Setting};
@@ -93,14 +94,15 @@ pub struct SmtArgs {
     #[arg(long, visible_alias = "runs", value_name = "N", value_parser = super::rounds())]
     rounds: Option<usize>,
 
-    /// Duration of a run alone, in seconds. In pairs it takes at least twice as long [default: 0.5;
-    /// with --quick 0.2]
-    #[arg(long, value_name = "SECONDS", value_parser = super::positive)]
+    /// Duration of a run alone. In pairs it takes at least twice as long [default: 500ms;
+    /// with --quick 200ms]
+    #[arg(long = "duration", visible_alias = "seconds", value_name = "TIME",
+          value_parser = super::limit())]
     seconds: Option<f64>,
 
-    /// Seconds after which a run is killed
-    #[arg(long, visible_alias = "limit", value_name = "SECONDS", default_value_t = 30.0,
-        value_parser = super::positive)]
+    /// Time after which a run is killed
+    #[arg(long, visible_alias = "limit", value_name = "TIME", default_value = "30s",
+        value_parser = super::limit())]
     timeout: f64,
 
     /// Measure fewer applications in one round, in at most a minute and a half
@@ -112,9 +114,8 @@ pub struct SmtArgs {
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
 
-    /// Write all samples as JSON to this file, or with `-` to standard output instead of the table
-    #[arg(long, value_name = "FILE")]
-    json: Option<PathBuf>,
+    #[command(flatten)]
+    json: Json,
 
     /// Write the table as Markdown to this file
     #[arg(long, value_name = "FILE")]
@@ -163,7 +164,7 @@ impl SmtArgs {
 }
 
 pub fn measure_and_report(args: &SmtArgs) -> anyhow::Result<i32> {
-    let outputs = Outputs::open(args.json.as_deref(), args.markdown.as_deref())?;
+    let outputs = Outputs::open(&args.json, args.markdown.as_deref())?;
     let time = super::time();
     let session = Session::begin()?;
     let mut notes = Vec::new();

@@ -7,13 +7,14 @@ mod report;
 mod waste;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
 use clap::Args;
+use ui::exit::Failure;
+use ui::time::Unit;
 
 use crate::adapt::Limits;
 use device::{Device, Module, Refusal, Snapshot, Vendor};
@@ -45,7 +46,7 @@ Exit code: 0 after a signal or --duration, 1 if something failed, 2 if options
 are wrong.
 
 Examples:
-  lissom kvm apple --duration=5
+  lissom kvm apple --duration=5s
   lissom kvm apple --apply --vm=$(pidof qemu-system-x86_64)")]
 pub struct AppleArgs {
     /// Set windows [default: show them, and change nothing]
@@ -56,12 +57,13 @@ pub struct AppleArgs {
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     pub vm: Vec<i32>,
 
-    /// Seconds between two reports, at least 0.1
-    #[arg(long, value_name = "S", default_value = "1", value_parser = seconds)]
+    /// Time between two reports, at least 100ms
+    #[arg(long, value_name = "TIME", default_value = "1s",
+          value_parser = ui::time::parser(Unit::S, "100ms", "1000000s"))]
     pub interval: Duration,
 
-    /// Seconds to run, at least 0.1 [default: until a signal]
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    /// Time to run, at least 100ms [default: until a signal]
+    #[arg(long, value_name = "TIME", value_parser = ui::time::parser(Unit::S, "100ms", "1000000s"))]
     pub duration: Option<Duration>,
 
     /// First window of each VM, in cycles (Intel) or PAUSEs (AMD) [default: 8192 cycles]
@@ -93,7 +95,7 @@ pub struct AppleArgs {
     pub margin: u32,
 
     /// Print each report as one line of JSON
-    #[arg(long)]
+    #[arg(short, long)]
     pub json: bool,
 
     /// Use this file instead of the module's device
@@ -101,49 +103,22 @@ pub struct AppleArgs {
     pub device: PathBuf,
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    match text.parse::<f64>() {
-        Ok(s) if (0.1..=1e6).contains(&s) => Ok(Duration::from_secs_f64(s)),
-        _ => Err("expected seconds from 0.1 to 1000000".into()),
-    }
-}
-
-pub fn apple(args: &AppleArgs) -> i32 {
+pub fn apple(args: &AppleArgs) -> anyhow::Result<i32> {
     if let (Some(lower), Some(upper)) = (args.lower, args.upper)
         && lower > upper
     {
-        eprintln!("lissom: --lower={lower} is above --upper={upper}");
-        return 2;
+        let text = format!("--lower={lower} is above --upper={upper}");
+        return Err(Failure::wrong_use(text).into());
     }
-    match run(args) {
-        Ok(code) => code,
-        // The reader of the output has closed it.
-        Err(error)
-            if error
-                .downcast_ref::<io::Error>()
-                .is_some_and(|e| e.kind() == io::ErrorKind::BrokenPipe) =>
-        {
-            0
-        }
-        Err(error) => {
-            eprintln!("lissom: {error:#}");
-            1
-        }
-    }
+    run(args)
 }
 
 fn run(args: &AppleArgs) -> anyhow::Result<i32> {
-    let ended = crate::manager::end_when_asked()?;
+    let ended = crate::stop::end_when_asked()?;
     let mut device = Device::open(&args.device, args.apply)?;
     let first = device.read()?;
     let unit = waste::window_unit(&first.module);
-    let (start, limits) = match limits(args, &first.module, unit) {
-        Ok(limits) => limits,
-        Err(text) => {
-            eprintln!("lissom: {text}");
-            return Ok(2);
-        }
-    };
+    let (start, limits) = limits(args, &first.module, unit).map_err(Failure::wrong_use)?;
     check_named(args, &first)?;
     announce(args, start, &limits, &first.module);
     let mut control = Control::new(args, start, limits, unit);
@@ -378,13 +353,5 @@ mod tests {
         assert_eq!(limits_of(&["--upper=100", "--step=7"], 1.0), Ok((100, 100, 100, 7)));
         assert_eq!(limits_of(&["--start=5", "--lower=5"], 1.0), Ok((5, 5, 32_768, 1024)));
         assert!(limits_of(&["--upper=65536"], 1.0).unwrap_err().contains("65535 at most"));
-    }
-
-    #[test]
-    fn times() {
-        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
-        for nonsense in ["0", "-1", "nan", "inf", "x", "1e9"] {
-            assert!(seconds(nonsense).is_err(), "{nonsense}");
-        }
     }
 }

@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use ui::time::Unit;
 
+use super::Folder;
 use super::guard::{self, Guard};
 use super::parameters::{NAMES, Parameters};
 use super::policy::Policy;
-use super::{Folder, seconds};
 use crate::kvm::observe::counts::{BUCKETS, Counts, bound};
 use crate::kvm::observe::is_there;
 use crate::kvm::observe::load::{Observer, Vm};
@@ -30,23 +31,26 @@ use crate::stop::Stop;
 /// missed, and halt_poll_ns.
 #[derive(Args)]
 pub struct AutoArgs {
-    /// Longest poll to choose, in ns, up to 10000000. A longer one catches more wake-ups, but
+    /// Longest poll to choose, up to 10ms. A longer one catches more wake-ups, but
     /// wastes more CPU time when the behaviour of VMs changes
-    #[arg(long, value_name = "NS", default_value_t = 500_000, value_parser = clap::value_parser!(u32).range(..=10_000_000))]
-    max: u32,
+    #[arg(long, value_name = "TIME", default_value = "500us",
+          value_parser = ui::time::parser(Unit::Ns, "0s", "10ms"))]
+    max: Duration,
 
-    /// Value of a wake-up within a poll, in us of CPU time. A higher value means longer polls:
-    /// lower latency, but more CPU time
-    #[arg(long, value_name = "US", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    worth: u32,
+    /// Value of a wake-up within a poll, in CPU time, 1us to 10ms. A higher value means longer
+    /// polls: lower latency, but more CPU time
+    #[arg(long, value_name = "TIME", default_value = "50us",
+          value_parser = ui::time::parser(Unit::Us, "1us", "10ms"))]
+    worth: Duration,
 
-    /// Seconds between two decisions. A shorter interval follows changes sooner, but bursts mislead
+    /// Time between two decisions. A shorter interval follows changes sooner, but bursts mislead
     /// it
-    #[arg(long, value_name = "S", default_value = "2", value_parser = seconds)]
+    #[arg(long, value_name = "TIME", default_value = "2s",
+          value_parser = ui::time::parser(Unit::S, "100ms", "24h"))]
     interval: Duration,
 
-    /// Seconds to run [default: until a signal]
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    /// Time to run [default: until a signal]
+    #[arg(long, value_name = "TIME", value_parser = ui::time::parser(Unit::S, "100ms", "24h"))]
     duration: Option<Duration>,
 
     /// Print only changes and errors
@@ -137,12 +141,11 @@ pub fn auto(args: &AutoArgs) -> anyhow::Result<()> {
     if is_restored && !is_broken_pipe(&done) {
         say(&format!("{NAME} is {original} again\n"))?;
     }
-    if is_broken_pipe(&done) { Ok(()) } else { done }
+    done
 }
 
 fn is_broken_pipe(done: &anyhow::Result<()>) -> bool {
-    let error = done.as_ref().err().and_then(|e| e.downcast_ref::<std::io::Error>());
-    error.is_some_and(|e| e.kind() == std::io::ErrorKind::BrokenPipe)
+    done.as_ref().err().is_some_and(ui::exit::is_closed)
 }
 
 fn say(text: &str) -> anyhow::Result<()> {
@@ -155,7 +158,7 @@ fn tune(
     stop: &Stop,
     source: &mut dyn Source,
 ) -> anyhow::Result<()> {
-    let mut policy = Policy::new(u64::from(args.max), u64::from(args.worth) * 1000);
+    let mut policy = Policy::new(ns(args.max), ns(args.worth));
     let mut window = u64::from(guard.original());
     let begin = Instant::now();
     let end = args.duration.and_then(|d| begin.checked_add(d));
@@ -189,6 +192,11 @@ fn tune(
             return Ok(());
         }
     }
+}
+
+/// Returns a time of at most 10 ms in nanoseconds.
+fn ns(time: Duration) -> u64 {
+    u64::from(time.subsec_nanos())
 }
 
 /// Format an interval as a line. Times are in ms of CPU time per second.

@@ -6,11 +6,9 @@ mod parameters;
 mod policy;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{ArgGroup, Args, Subcommand};
 
-use crate::kvm::observe;
 use parameters::{NAMES, Parameters};
 
 /// Show, set, or tune how long KVM polls for a halted vCPU's wake-up
@@ -44,7 +42,7 @@ Polling in the guest instead also saves the VM exit. The guest needs one of:
 Examples:
   lissom kvm halt-poll
   lissom kvm halt-poll set --ns 50000
-  lissom kvm halt-poll auto --max 500000")]
+  lissom kvm halt-poll auto --max 500us")]
 pub struct HaltPollArgs {
     #[command(subcommand)]
     verb: Option<Verb>,
@@ -71,9 +69,8 @@ struct Folder {
 /// Show the values (default)
 #[derive(Args)]
 struct ShowArgs {
-    /// Print one JSON document instead of text
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: ui::output::Json,
 
     #[command(flatten)]
     folder: Folder,
@@ -110,20 +107,14 @@ struct SetArgs {
 }
 
 /// Returns the exit code.
-pub fn halt_poll(args: &HaltPollArgs) -> i32 {
-    let done = match &args.verb {
+pub fn halt_poll(args: &HaltPollArgs) -> anyhow::Result<i32> {
+    match &args.verb {
         None => show(&args.show),
         Some(Verb::Show(args)) => show(args),
         Some(Verb::Set(args)) => set(args),
         Some(Verb::Auto(args)) => auto::auto(args),
-    };
-    match done {
-        Ok(()) => 0,
-        Err(error) => {
-            eprintln!("lissom: {error:#}");
-            1
-        }
-    }
+    }?;
+    Ok(0)
 }
 
 const MEANINGS: [&str; 4] = [
@@ -135,15 +126,11 @@ const MEANINGS: [&str; 4] = [
 
 fn show(args: &ShowArgs) -> anyhow::Result<()> {
     let values = Parameters::at(&args.folder.parameters)?.read()?;
-    let text = if args.json {
-        ui::output::json(&values)
-    } else {
-        let line = |((name, value), meaning): ((&str, u32), &str)| {
-            format!("{name:<24} {value:>9}  {meaning}\n")
-        };
-        NAMES.into_iter().zip(values.array()).zip(MEANINGS).map(line).collect()
+    let line = |((name, value), meaning): ((&str, u32), &str)| {
+        format!("{name:<24} {value:>9}  {meaning}\n")
     };
-    Ok(ui::output::print(text.as_bytes())?)
+    let text = || NAMES.into_iter().zip(values.array()).zip(MEANINGS).map(line).collect();
+    Ok(args.json.open()?.write(|| ui::output::json(&values), text)?)
 }
 
 fn set(args: &SetArgs) -> anyhow::Result<()> {
@@ -157,8 +144,4 @@ fn set(args: &SetArgs) -> anyhow::Result<()> {
     let text: String =
         wanted.iter().map(|(name, value)| format!("{name}: {} -> {value}\n", was(name))).collect();
     Ok(ui::output::print(text.as_bytes())?)
-}
-
-fn seconds(text: &str) -> Result<Duration, String> {
-    observe::seconds(text)
 }

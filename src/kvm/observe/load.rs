@@ -8,7 +8,7 @@ use libbpf_rs::{Link, MapCore as _, MapFlags, Object, ObjectBuilder};
 
 use super::counts::Counts;
 use super::host::{self, Pauses};
-use crate::kvm::types::Types;
+use crate::kvm_types::Types;
 
 /// Aligned for libbpf, which reads structures in place.
 #[repr(C, align(64))]

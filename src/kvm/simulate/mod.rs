@@ -21,8 +21,11 @@ mod workload;
 
 use std::path::PathBuf;
 
+use anyhow::Context as _;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
+use ui::exit::Failure;
+use ui::time::Unit;
 
 use figures::{Name, Setup};
 use host::{Config, Machine};
@@ -93,10 +96,11 @@ pub struct SimulateArgs {
     #[arg(long, value_enum, value_name = "RULE")]
     scheduler: Option<Rule>,
 
-    /// Seconds to simulate [default: 1; for figures 2.5 with APPLE and a fifth of that without]. A
+    /// Time to simulate [default: 1s; for figures 2.5s with APPLE and a fifth of that without]. A
     /// second of 16 CPUs takes up to 5 s of one CPU. The first fifth is not counted, in figures
     /// with APPLE the first three fifths
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    #[arg(long = "duration", visible_alias = "seconds", value_name = "TIME",
+          value_parser = ui::time::seconds(Unit::S, "1ms", "1000s"))]
     seconds: Option<f64>,
 
     /// Seed of the random numbers: the same seed gives the same result
@@ -139,9 +143,8 @@ pub struct SimulateArgs {
     #[arg(long, value_enum, value_name = "WHAT")]
     apple_counts: Vec<Counts>,
 
-    /// Print one JSON document instead of text
-    #[arg(long)]
-    json: bool,
+    #[command(flatten)]
+    json: ui::output::Json,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -171,19 +174,12 @@ fn workload(name: &str) -> Result<&'static Workload, String> {
     workload::named(name).ok_or_else(|| format!("expected one of {}", names()))
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse() {
-        Ok(n) if (0.001..=1000.0).contains(&n) => Ok(n),
-        _ => Err("expected a number from 0.001 to 1000".into()),
-    }
-}
-
 /// Returns the exit code.
-pub fn simulate(args: SimulateArgs) -> i32 {
+pub fn simulate(args: SimulateArgs) -> anyhow::Result<i32> {
     if args.apple_lower > args.apple_upper {
         let (lower, upper) = (args.apple_lower, args.apple_upper);
-        eprintln!("lissom: --apple-lower={lower} is above --apple-upper={upper}");
-        return 2;
+        let text = format!("--apple-lower={lower} is above --apple-upper={upper}");
+        return Err(Failure::wrong_use(text).into());
     }
     match args.figure {
         Some(name) => make_figures(&args, name),
@@ -191,25 +187,13 @@ pub fn simulate(args: SimulateArgs) -> i32 {
     }
 }
 
-fn show(text: &str) -> i32 {
-    match ui::output::print(text.as_bytes()) {
-        Ok(()) => 0,
-        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => 0,
-        Err(e) => {
-            eprintln!("lissom: cannot write to standard output: {e}");
-            1
-        }
-    }
-}
-
-fn make_figures(args: &SimulateArgs, name: Name) -> i32 {
+fn make_figures(args: &SimulateArgs, name: Name) -> anyhow::Result<i32> {
     // Fail before the simulation if the folder cannot be made.
-    if let Some(folder) = &args.plots
-        && let Err(e) = std::fs::create_dir_all(folder)
-    {
-        eprintln!("lissom: cannot create the folder {}: {e}", folder.display());
-        return 1;
+    if let Some(folder) = &args.plots {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create the folder {}", folder.display()))?;
     }
+    let output = args.json.open()?;
     let setup = Setup {
         pcpus: args.pcpus as usize,
         vcpus: args.vcpus as usize,
@@ -222,14 +206,8 @@ fn make_figures(args: &SimulateArgs, name: Name) -> i32 {
     let figures = figures::make(name, &setup);
     if let Some(folder) = &args.plots {
         for plot in figures.iter().flat_map(|f| &f.plots) {
-            if let Err(e) = plot::draw(plot, folder) {
-                eprintln!("lissom: {e}");
-                return 1;
-            }
+            plot::draw(plot, folder)?;
         }
-    }
-    if args.json {
-        return show(&ui::output::json(&figures));
     }
     let tables = figures.iter().flat_map(|f| f.tables.iter().map(move |t| (f.figure, t)));
     let texts = tables.map(|(figure, table)| match figure {
@@ -238,7 +216,8 @@ fn make_figures(args: &SimulateArgs, name: Name) -> i32 {
         }
         _ => table.text(),
     });
-    show(&texts.collect::<Vec<_>>().join("\n"))
+    output.write(|| ui::output::json(&figures), || texts.collect::<Vec<_>>().join("\n"))?;
+    Ok(0)
 }
 
 #[derive(Serialize)]
@@ -258,7 +237,8 @@ struct Single {
     runs: Vec<Report>,
 }
 
-fn single(args: &SimulateArgs) -> i32 {
+fn single(args: &SimulateArgs) -> anyhow::Result<i32> {
+    let output = args.json.open()?;
     let mut apple = AppleSetup { epoch: args.apple_epoch, ..AppleSetup::PAPER };
     apple.limits.step = args.apple_step;
     apple.limits.margin_permille = args.apple_margin;
@@ -297,7 +277,8 @@ fn single(args: &SimulateArgs) -> i32 {
         inefficiency: middle(runs.iter().map(|r| r.inefficiency)).median,
         runs,
     };
-    if args.json { show(&ui::output::json(&document)) } else { show(&text(args, &document)) }
+    output.write(|| ui::output::json(&document), || text(args, &document))?;
+    Ok(0)
 }
 
 fn text(args: &SimulateArgs, document: &Single) -> String {

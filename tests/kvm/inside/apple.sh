@@ -17,12 +17,12 @@ narrow() {
 }
 
 rmmod kvm_amd
-says 1 "the module lissom_ple is not loaded" lissom kvm apple --duration=1
+says 1 "the module lissom_ple is not loaded" lissom kvm apple --duration=1s
 insmod /modules/kvm-amd.ko pause_filter_count=0
-says 1 "pause-loop exiting is off" lissom kvm apple --duration=1
+says 1 "pause-loop exiting is off" lissom kvm apple --duration=1s
 rmmod kvm_amd && insmod /modules/kvm-amd.ko
 load
-lissom kvm apple --duration=0.3 >/tmp/out 2>/tmp/err || fail "without VMs: $(cat /tmp/err)"
+lissom kvm apple --duration=300ms >/tmp/out 2>/tmp/err || fail "without VMs: $(cat /tmp/err)"
 grep -q "no VM has run" /tmp/out || fail "without VMs: $(cat /tmp/out)"
 
 ./guest --vms 2 --vcpus 2 --seconds 0 >/tmp/guest 2>&1 &
@@ -37,7 +37,7 @@ says 1 "cannot open $device: permission denied; run as root" \
 	/bin/setpriv --reuid=65534 --clear-groups lissom kvm apple
 
 # Nothing may be changed without --apply.
-lissom kvm apple --duration=4 --interval=1 >/tmp/out 2>/tmp/err || fail "$(cat /tmp/err)"
+lissom kvm apple --duration=4s --interval=1s >/tmp/out 2>/tmp/err || fail "$(cat /tmp/err)"
 cat /tmp/err /tmp/out
 narrow /tmp/out
 grep -q "nothing is changed; --apply would try 3000, 3375 and 2625 PAUSEs first" /tmp/err || fail "no word of it"
@@ -45,7 +45,7 @@ grep -Eq "^ *$first guest +2 +[0-9]+ +[0-9]+ .* - +-$" /tmp/out || fail "no line
 [ "$(value applied $first)$(value applied $second)" = 00 ] || fail "a window was set"
 
 # With --apply, the named VM gets windows within the bounds, the other VM none.
-lissom kvm apple --apply --vm=$first --epoch=100 --margin=0 --lower=1000 --upper=5000 --step=500 --duration=25 --json >/tmp/json 2>/tmp/err ||
+lissom kvm apple --apply --vm=$first --epoch=100 --margin=0 --lower=1000 --upper=5000 --step=500 --duration=25s --json >/tmp/json 2>/tmp/err ||
     fail "$(cat /tmp/err)"
 cat /tmp/err
 tail -n 1 /tmp/json
@@ -64,7 +64,7 @@ grep -q "\"pid\":$second" /tmp/json && fail "the other VM"
 lissom kvm apple --apply --epoch=100 >/tmp/out 2>&1 &
 apple=$!
 wait_for eval '[ "$(value window $first)" = 3000 ]'
-lissom kvm apple --apply --vm=$second --duration=1 >/tmp/out2 2>/tmp/err || fail "a second one: $(cat /tmp/err)"
+lissom kvm apple --apply --vm=$second --duration=1s >/tmp/out2 2>/tmp/err || fail "a second one: $(cat /tmp/err)"
 grep -q "skipping process $second: another program has set its window" /tmp/err || fail "$(cat /tmp/err)"
 kill -9 $apple
 wait $apple 2>/dev/null

@@ -55,7 +55,7 @@ stop_sched
 grep -q ' flag  ' $log || { cat $log; fail "no line for flag at the end"; }
 
 # Nothing can be read: all threads are scanned, but none counts as spinning.
-start_sched --detector=paper --fault=blind --stats 1 --json
+start_sched --detector=paper --fault=blind --stats 1s --json
 start_loops 2 flag hash
 lissom sched status --json >/tmp/status || fail "lissom sched status: $?"
 grep -q '"detector": "paper"' /tmp/status || fail "another detector"

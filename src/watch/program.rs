@@ -227,11 +227,21 @@ fn state(seen: &Seen) -> (State, Option<String>) {
     }
 }
 
+/// Return whether the overview shows the program. Programs outside lissom are many; show them only
+/// if they ran.
+pub fn is_worth_a_line(p: &Program) -> bool {
+    match p.state {
+        State::Ended => false,
+        State::Other | State::Hidden => p.cpu_percent > 0.0 || p.runnable > 0,
+        _ => true,
+    }
+}
+
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::stat::threads::Totals;
-    use crate::stat::told::Told;
+    use crate::watch::threads::Totals;
+    use crate::watch::told::Told;
     use std::collections::BTreeMap;
     use std::time::Instant;
 

@@ -14,7 +14,7 @@ use super::threads::{Threads, Totals};
 use super::throttle::Throttling;
 use super::told::{Lock, Told};
 use super::waits::Waits;
-use crate::manager::sample::have_runtime;
+use crate::process::have_runtime;
 
 /// Futexes kept of each program: as many as the runtime keeps.
 const MOST_LOCKS: usize = 32;

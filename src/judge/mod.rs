@@ -2,10 +2,13 @@
 //! registers that the kernel side of the scheduler sampled and on memory read from outside.
 //! docs/design/sched-judge.md says what a verdict proves.
 
+mod memory;
+
 use std::ffi::{c_int, c_long, c_uint, c_void};
 
-use super::layout::{Candidate, Verdict};
-use super::memory::{self, Looking};
+use serde::Serialize;
+
+use memory::Looking;
 
 /// Maximum number of memory snapshots to try. The thread keeps running, so a snapshot may be of
 /// another moment of the loop's iteration than the registers.
@@ -49,6 +52,38 @@ unsafe extern "C" {
         scratch: *mut Scratch,
         attempt: *mut Attempt,
     ) -> c_int;
+}
+
+/// `enum scx_verdict`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Verdict {
+    /// Not decided: no thread is preempted there.
+    Unknown,
+    /// Threads wait there for another thread to change a word.
+    Spins,
+    /// Threads make progress there.
+    Works,
+}
+
+impl Verdict {
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::Unknown => "unknown",
+            Verdict::Spins => "spins",
+            Verdict::Works => "works",
+        }
+    }
+}
+
+/// `struct scx_candidate`: a thread that repeatedly was in the same state, with its registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    pub pid: u32,
+    pub thread: u32,
+    pub ip: u64,
+    /// rax rbx rcx rdx rsi rdi rbp rsp r8..r15 rip rflags
+    pub registers: [u64; 18],
 }
 
 /// Decide about one candidate: in about 100 us, at most a few ms. The thread is not stopped and

@@ -6,10 +6,11 @@ use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use procfs::process::{MMapPath, MemoryMaps, Process, Stat, StatFlags};
+use procfs::process::{Process, Stat, StatFlags};
 
-use super::allocation::Id;
+use super::Id;
 use super::vector::ActivityVector;
+use crate::process::has_runtime;
 
 /// Samples in a period.
 const LOOKS: u32 = 20;
@@ -134,22 +135,6 @@ impl Watched {
         let activity = ActivityVector::new(self.time, valid);
         Seen::new(self.stat.pid as Id, self.stat.comm, threads, self.malleable, activity)
     }
-}
-
-/// Return whether the runtime is mapped. False if the memory map cannot be read.
-pub fn has_runtime(process: &Process) -> bool {
-    process.maps().is_ok_and(|maps| have_runtime(&maps))
-}
-
-/// Return whether the runtime is mapped, from its file or from memory.
-pub fn have_runtime(maps: &MemoryMaps) -> bool {
-    maps.iter().any(|map| match &map.pathname {
-        MMapPath::Path(path) => {
-            path.file_name().is_some_and(|name| name.to_string_lossy().contains("liblissom"))
-        }
-        MMapPath::Other(name) => name.contains("liblissom"),
-        _ => false,
-    })
 }
 
 #[cfg(test)]

@@ -16,10 +16,11 @@ use anyhow::{Context as _, bail};
 use libbpf_rs::{Iter, Link, Map, MapCore as _, Object, ObjectBuilder};
 use procfs::process::Process;
 
-use super::allocation::Id;
-use super::sample::{Seen, has_runtime};
+use super::Id;
+use super::sample::Seen;
 use super::vector::ActivityVector;
 use crate::process;
+use crate::process::has_runtime;
 
 /// Number of entries in a record: `ACTIVITY_LAST` of bpf/activity.h, and one for 0 threads.
 const ENTRIES: usize = 65;
@@ -90,7 +91,8 @@ impl Activity {
     pub fn load() -> anyhow::Result<Activity> {
         if !process::in_first_pid_namespace() {
             bail!(
-                "BPF sees the process IDs of the initial PID namespace, and lissom runs in another one"
+                "BPF sees the process IDs of the initial PID namespace, and lissom runs in \
+                 another one"
             );
         }
         if std::env::var_os("LISSOM_VERBOSE").is_none() {
@@ -240,7 +242,8 @@ impl Activity {
         if lost > 0 && !self.said_lost {
             self.said_lost = true;
             eprintln!(
-                "lissom: {lost} programs or threads are not counted: too many, or out of memory; restart the manager"
+                "lissom: {lost} programs or threads are not counted: too many, or out of memory; \
+                 restart the manager"
             );
         }
     }

@@ -11,8 +11,7 @@ use perf_event::data::Record;
 use perf_event::events::Software;
 use perf_event::{Builder, SampleFlag, Sampler};
 
-use crate::sched::judge::loop_of;
-use crate::sched::layout::Candidate;
+use crate::judge::{Candidate, loop_of};
 
 /// Interrupts per second of each CPU.
 const RATE: u64 = 99;
@@ -63,7 +62,7 @@ pub struct Sampling {
 impl Sampling {
     /// Start to sample all online CPUs. Fails without the privileges.
     pub fn start() -> anyhow::Result<Sampling> {
-        let cpus = crate::sched::kernel::online_cpus().unwrap_or_else(|| vec![0]);
+        let cpus = crate::process::online_cpus().unwrap_or_else(|| vec![0]);
         let rate = RATE.min(RATE_OF_ALL / cpus.len() as u64).max(1);
         let mut samplers = Vec::new();
         for cpu in cpus {

@@ -132,7 +132,8 @@ mod tests {
 
     #[test]
     fn version_1() {
-        let mounts = "30 25 0:26 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup rw,cpu,cpuacct\n\
+        let mounts = "30 25 0:26 / /sys/fs/cgroup/cpu rw,relatime shared:9 - cgroup cgroup \
+                      rw,cpu,cpuacct\n\
                       31 25 0:27 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
         let groups = "3:cpu,cpuacct:/a/b\n0::/\n";
         let found = find(mounts, groups, "cpu").expect("mounted");

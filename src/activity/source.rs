@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use super::activity::Activity;
+use super::bpf::Activity;
 use super::sample::{Sampler, Seen};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -37,8 +37,8 @@ impl Source {
             Err(error) => {
                 if !quiet {
                     eprintln!(
-                        "lissom: activity is sampled from /proc, which misses short bursts; BPF is exact, but needs \
-                         root, or CAP_BPF and CAP_PERFMON ({error:#})"
+                        "lissom: activity is sampled from /proc, which misses short bursts; BPF is \
+                         exact, but needs root, or CAP_BPF and CAP_PERFMON ({error:#})"
                     );
                 }
                 Ok(Source::Proc(Sampler::default()))

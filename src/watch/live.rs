@@ -63,13 +63,19 @@ impl Trouble {
     pub fn text(self) -> String {
         match self {
             Trouble::Version(version) => {
-                format!("its runtime is of another release of lissom (layout {version}, not {})", abi::LIVE_VERSION)
+                let ours = abi::LIVE_VERSION;
+                format!(
+                    "its runtime is of another release of lissom (layout {version}, not {ours})"
+                )
             }
             Trouble::Garbage => "its statistics are invalid".into(),
             Trouble::Gone => "it has ended".into(),
-            Trouble::NotAllowed => "it belongs to another user, or may not be inspected; run as root".into(),
+            Trouble::NotAllowed => {
+                "it belongs to another user, or may not be inspected; run as root".into()
+            }
             Trouble::NotThere => {
-                "it publishes no statistics: no two threads have run at once yet, or it runs natively (LISSOM_VERBOSE=1 prints the reason)"
+                "it publishes no statistics: no two threads have run at once yet, or it runs \
+                 natively (LISSOM_VERBOSE=1 prints the reason)"
                     .into()
             }
         }

@@ -143,7 +143,8 @@ fn judge_all(level: &str) {
             }
         }
         println!(
-            "{level} {kind} {name}: spins {spins}, works {works}, unknown {unknown}; {} us each, {} at most, heads {}",
+            "{level} {kind} {name}: spins {spins}, works {works}, unknown {unknown}; \
+             {} us each, {} at most, heads {}",
             judging.as_micros() / SAMPLES as u128,
             slowest.as_micros(),
             heads.len(),

@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use crate::doctor::cgroup;
+use crate::cgroup;
 
 /// Return whether the process's cgroup or one above it is frozen. False if that cannot be read.
 pub fn is_frozen(pid: u32) -> bool {

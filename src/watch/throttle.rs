@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::doctor::cgroup;
+use crate::cgroup;
 
 /// Files with throttled times. Each process's cgroups are found once: it may move, but rarely does.
 #[derive(Default)]

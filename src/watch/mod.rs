@@ -1,0 +1,14 @@
+//! Find out what programs do, from /proc and from the runtimes within them. Shared by `stat`, `top`
+//! and the manager's metrics.
+
+mod freezer;
+pub mod live;
+pub mod look;
+pub mod places;
+pub mod program;
+mod spinning;
+pub mod text;
+mod threads;
+mod throttle;
+pub mod told;
+mod waits;
