@@ -1,4 +1,6 @@
-"""Reads the metrics of `lissom manager` with Prometheus's own parser, which is strict: `metrics.py URL PID`."""
+"""Reads the metrics of `lissom manager` with Prometheus's own parser, which is strict:
+`metrics.py URL PID THREADS`, for a program with that many threads.
+"""
 
 import sys
 import time
@@ -21,17 +23,20 @@ def of(families, name, pid):
 
 
 def main():
-    url, pid = sys.argv[1:]
+    url, pid, number = sys.argv[1:]
     counters = ["blocks", "cpu_seconds", "switches_user", "wakes_avoided"]
-    # Wait until the program's series appear.
+    # Wait until the program's series appear, and have caught up: the runtime publishes its numbers
+    # now and then.
     while True:
         first = families(url)
-        if of(first, "lissom_program_threads_running", pid) and of(
-            first, "lissom_program_target_threads", pid
+        threads = of(first, "lissom_program_threads", pid)
+        if (
+            of(first, "lissom_program_threads_running", pid)
+            and of(first, "lissom_program_target_threads", pid)
+            and threads.value == int(number)
         ):
             break
         time.sleep(0.1)
-    threads = of(first, "lissom_program_threads", pid)
     print(f"{threads.labels['program']}: {threads.value:.0f} threads")
     while True:
         second = families(url)
