@@ -35,8 +35,10 @@ pub fn run(args: RunArgs) -> anyhow::Result<i32> {
         }
     };
 
-    for name in environment.names().filter(|name| is_unknown(name)) {
-        say(&format!("{} has no meaning: misspelled?", name.to_string_lossy()));
+    if verbose {
+        for name in environment.names().filter(|name| is_unknown(name)) {
+            say(&format!("{} has no meaning: misspelled?", name.to_string_lossy()));
+        }
     }
     if args.print_env {
         return print_env(&args, environment, verbose);

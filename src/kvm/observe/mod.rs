@@ -74,7 +74,8 @@ pub struct ObserveArgs {
     /// as a whole, for a textfile collector), or served at ADDR:PORT (loopback only), to all users
     /// of this machine
     #[arg(long = "metrics", visible_alias = "prometheus", value_name = "ADDR:PORT|FILE",
-          num_args = 0..=1, require_equals = true, default_missing_value = "-", conflicts_with = "json", value_parser = prometheus::place)]
+          num_args = 0..=1, require_equals = true, default_missing_value = "-",
+          conflicts_with = "json", value_parser = prometheus::place)]
     prometheus: Option<prometheus::Place>,
 
     /// Show only VMs of this VMM process, such as QEMU (repeatable) [default: all]
