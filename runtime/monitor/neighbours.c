@@ -103,7 +103,8 @@ bool neighbours_look(uint64_t now, const struct beside_share *share, bool thrott
     uint64_t all = sum.ran + sum.delay;
     own.at = now;
     own.cpu_time = cpu_time;
-    set_any(others_ran() && sum.others && !throttled);
+    bool ran = others_ran(); /* at each check: its answer is about the time since the last one */
+    set_any(ran && sum.others && !throttled);
     if (own.any)
         contention_of_others(now);
     own.period_us = own.any || own.beside.slots ? LOOK_US : own.period_us * 2;
