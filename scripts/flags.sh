@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Print compiler flags of build/flags: flags.sh NAME... With `zydis-sources`, print the folder of
-# the sources of Zydis, in the version that Cargo.toml pins.
+# Print compiler flags of crates/build/flags: flags.sh NAME... With `zydis-sources`, print the
+# folder of the sources of Zydis, in the version that Cargo.toml pins.
 set -eu
 root=$(cd "$(dirname "$0")/.." && pwd)
 for name; do
@@ -12,6 +12,6 @@ for name; do
         [ -n "$sources" ] || { echo "no sources of Zydis $version: run cargo fetch" >&2; exit 1; }
         head -n 1 <<<"$sources"
     else
-        sed -n "s/^$name: //p" "$root/build/flags" | grep .
+        sed -n "s/^$name: //p" "$root/crates/build/flags" | grep .
     fi
 done

@@ -16,7 +16,7 @@ want_file() {
     [ -e "$2" ] || packages[$1]="$2"
 }
 
-# Install a clang that build/bpf.rs accepts. Debian 12's own `clang` is version 14.
+# Install a clang that crates/build/src/bpf.rs accepts. Debian 12's own `clang` is version 14.
 want_clang() {
     local version
     for version in 21 20 19 18 17 16 15; do

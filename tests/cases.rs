@@ -2,7 +2,6 @@
 
 mod runner;
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Instant;
@@ -28,7 +27,7 @@ fn main() -> ExitCode {
     let together = *arguments.test_threads.get_or_insert(together);
     run::set_beside_others(together > 1);
 
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = run::root();
     let read = case::read_all(&root.join("tests/cases"))
         .and_then(|cases| Ok((cases, Skips::read(&root.join("tests/skips.tsv"))?)));
     let (cases, skips) = match read {

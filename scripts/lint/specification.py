@@ -15,11 +15,10 @@ RUST_PATH = re.compile(r"[a-z_]\w*(::(\w+|\*))*")
 
 
 def module_path(path):
-    """A crate's modules are named as those of the binary, below the crate's name."""
-    match = re.fullmatch(r"crates/(\w+)/src/(.*)", path)
-    if not match:
-        return path
-    return f"src/{match.group(1)}/{match.group(2)}".replace("/lib.rs", "/mod.rs")
+    """A library's modules are named after it, those of the binary are not: os::elf, but manager."""
+    crate, module = re.fullmatch(r"crates/(\w+)/(.*)", path).groups()
+    module = module.removeprefix("src/").replace("lib.rs", "mod.rs")
+    return f"src/{module}" if crate == "lissom" else f"src/{crate}/{module}"
 
 
 class Names:
@@ -31,7 +30,7 @@ class Names:
             found = re.findall(r"^NAME (.*?)\s*$", read(path), re.M)
             self.cases[path.split("/")[-1].removesuffix(".txt")] = found
         self.targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.M))
-        self.rust = {module_path(path): read(path) for path in files("src/*.rs", "crates/*.rs")}
+        self.rust = {module_path(path): read(path) for path in files("crates/*.rs")}
         go = "".join(read(path) for path in files("packaging/kubernetes/tests/*_test.go"))
         self.go = (
             set(re.findall(r"^func (Test\w+)\(", go, re.M)),
@@ -97,8 +96,8 @@ class Names:
 
     def bench(self, text):
         verb, *options = text.split()[2:]
-        folder = "".join(read(p) for p in files("src/bench/*.rs"))
-        if not any((ROOT / f"src/bench/{verb}{end}").exists() for end in (".rs", "/mod.rs")):
+        folder = "".join(read(p) for p in files("crates/bench/src/*.rs"))
+        if not any((ROOT / f"crates/bench/src/{verb}{end}").exists() for end in (".rs", "/mod.rs")):
             if not re.search(rf'"{verb}"', folder):
                 return f"`lissom bench` does not know `{verb}`"
         for option in options:

@@ -42,7 +42,7 @@ every_thread_is_pinned() {
     change runtime/sched/thread.c 's/if \(sched\.level == LEVEL_KERNEL\)/if (true)/'
 }
 doctor_says_active() {
-    change src/doctor/mod.rs 's/let active = findings\.clone.*/let active = findings.clone().count() > 0;/'
+    change crates/lissom/src/doctor/mod.rs 's/let active = findings\.clone.*/let active = findings.clone().count() > 0;/'
 }
 user_switch_becomes_kernel_hand_off() {
     change runtime/sched/carrier.c 's/if \(thread_stays\(t\) \|\| t->deadline\)/if (true)/'

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # Fuzz everything that the runtime reads from other processes: `run.sh [INPUTS [SEED]]`.
-# src/fuzz.rs does the same to the tools. Last line: `N passed, M failed`.
+# crates/lissom/src/fuzz.rs does the same to the tools. Last line: `N passed, M failed`.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 root=$(cd "$here/../.." && pwd)

@@ -35,7 +35,7 @@ static int listening(const char *path) {
     return s;
 }
 
-// Create and send a page, as src/manager/server.rs does.
+// Create and send a page, as crates/lissom/src/manager/server.rs does.
 static struct lissom_program *hand_over(int socket) {
     int fd = memfd_create("lissom-program", MFD_ALLOW_SEALING | MFD_CLOEXEC);
     SYS(fd);

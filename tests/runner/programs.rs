@@ -14,7 +14,7 @@ pub fn program(name: &str) -> Result<PathBuf, String> {
     let _guard = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
 
     let (stem, variant) = name.split_once('@').map_or((name, None), |(n, v)| (n, Some(v)));
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/programs");
+    let folder = super::run::root().join("tests/programs");
     let source = ["c", "cpp", "rs"]
         .iter()
         .map(|extension| folder.join(format!("{stem}.{extension}")))

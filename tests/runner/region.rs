@@ -6,10 +6,7 @@ use std::io;
 use std::os::fd::{AsRawFd as _, FromRawFd as _};
 use std::os::unix::fs::FileExt as _;
 
-#[allow(dead_code, reason = "generated for the tools, which use all of it")]
-mod abi {
-    include!(concat!(env!("OUT_DIR"), "/abi.rs"));
-}
+use runtime::abi;
 
 /// Maximum number of process records in a region.
 pub const MAX_RECORDS: usize = abi::MAX_RECORDS;

@@ -52,6 +52,12 @@ pub fn lissom() -> PathBuf {
         .map_or_else(|| env!("CARGO_BIN_EXE_lissom").into(), PathBuf::from)
 }
 
+/// Folder of the project.
+pub fn root() -> &'static Path {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    package.ancestors().nth(2).expect("crates/lissom")
+}
+
 pub fn target_dir() -> PathBuf {
     let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
     tmp.parent().unwrap_or(tmp).to_path_buf()
@@ -329,7 +335,7 @@ fn substitute(case: &Case, variant: Variant, text: &str) -> Result<String, Strin
     script = script
         .replace("{lissom}", &quoted(&lissom()))
         .replace("{level}", variant.level_name())
-        .replace("{root}", env!("CARGO_MANIFEST_DIR"))
+        .replace("{root}", &root().to_string_lossy())
         .replace("{target}", &target_dir().display().to_string());
     while let Some(start) = script.find("{prog:") {
         let end = script[start..].find('}').ok_or("{prog: without }")? + start;

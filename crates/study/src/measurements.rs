@@ -21,7 +21,7 @@ pub struct Measurement {
 }
 
 const RUNTIME: &[&str] = &["runtime", "workloads"];
-const SIMULATION: &[&str] = &["src/kvm/simulate", "runtime/policy"];
+const SIMULATION: &[&str] = &["crates/kvm/src/simulate", "runtime/policy"];
 
 const fn of(
     name: &'static str,

@@ -1,0 +1,357 @@
+//! `lissom kvm apple`: give each VM its own pause-loop window, by APPLE.
+//! docs/operate/kvm-apple.md.
+
+mod device;
+mod machine;
+mod report;
+mod waste;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use clap::Args;
+use ui::exit::Failure;
+use ui::time::Unit;
+
+use crate::adapt::Limits;
+use device::{Device, Module, Refusal, Snapshot, Vendor};
+use machine::Machine;
+use report::Line;
+
+/// Interval between reads of the counters. Epochs can end only then; most take longer.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Give each VM the pause-loop window that wastes the least CPU time
+///
+/// A vCPU that spins with PAUSE for longer than a window exits, and KVM gives its CPU to another
+/// vCPU: pause-loop exiting (PLE). KVM has one window for all VMs of a host. This command tries
+/// longer and shorter windows for each VM, an epoch of 1000 exits each. It moves to the window that
+/// wastes the least CPU time, in spins that ended with an exit and in the switches after them. The
+/// defaults are the paper's; on hosts with Linux 6.6 or newer, --epoch=4000 --margin=50 resists
+/// noise better.
+///
+/// Needs the kernel module lissom_ple (make kmod) and root. Without --apply, it changes nothing.
+/// With --apply, all windows are KVM's own again when it ends, however it ends. Trying windows has
+/// a cost: two of three epochs run with a window that may be worse.
+#[derive(Args)]
+#[command(after_long_help = "\
+SPUN%, SWITCH% and WASTED% (the sum) are shares of the VM's CPU time. On Intel,
+a window is in cycles of the time stamp counter. On AMD, it is in PAUSEs: their
+duration is measured at the start, and defaults in cycles are converted.
+
+Exit code: 0 after a signal or --duration, 1 if something failed, 2 if options
+are wrong.
+
+Examples:
+  lissom kvm apple --duration=5s
+  lissom kvm apple --apply --vm=$(pidof qemu-system-x86_64)")]
+pub struct AppleArgs {
+    /// Set windows [default: show them, and change nothing]
+    #[arg(long)]
+    pub apply: bool,
+
+    /// Show and adapt only the VMs of this process (repeatable) [default: all VMs]
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    pub vm: Vec<i32>,
+
+    /// Time between two reports, at least 100ms
+    #[arg(long, value_name = "TIME", default_value = "1s",
+          value_parser = ui::time::parser(Unit::S, "100ms", "1000000s"))]
+    pub interval: Duration,
+
+    /// Time to run, at least 100ms [default: until a signal]
+    #[arg(long, value_name = "TIME", value_parser = ui::time::parser(Unit::S, "100ms", "1000000s"))]
+    pub duration: Option<Duration>,
+
+    /// First window of each VM, in cycles (Intel) or PAUSEs (AMD) [default: 8192 cycles]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub start: Option<u32>,
+
+    /// Shortest window, in the same unit [default: 4096 cycles]. If it is too short, vCPUs yield
+    /// although the lock that they wait for is about to be free
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub lower: Option<u32>,
+
+    /// Longest window, in the same unit [default: 32768 cycles]. If it is too long, vCPUs spin
+    /// while the owner of the lock does not run
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub upper: Option<u32>,
+
+    /// Difference between the windows to try [default: 1024 cycles]. A smaller one reaches the best
+    /// window later, and noise misleads it more easily
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub step: Option<u32>,
+
+    /// Exits in an epoch. Fewer exits follow changes sooner, but also noise
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
+    pub epoch: u64,
+
+    /// How much less another window must waste to be chosen, in permille of the waste. A larger
+    /// margin resists noise, but may stop near the best window
+    #[arg(long, value_name = "PERMILLE", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    pub margin: u32,
+
+    /// Print each report as one line of JSON
+    #[arg(short, long)]
+    pub json: bool,
+
+    /// Use this file instead of the module's device
+    #[arg(long, value_name = "PATH", default_value = device::PATH, hide = true)]
+    pub device: PathBuf,
+}
+
+pub fn apple(args: &AppleArgs) -> anyhow::Result<i32> {
+    if let (Some(lower), Some(upper)) = (args.lower, args.upper)
+        && lower > upper
+    {
+        let text = format!("--lower={lower} is above --upper={upper}");
+        return Err(Failure::wrong_use(text).into());
+    }
+    run(args)
+}
+
+fn run(args: &AppleArgs) -> anyhow::Result<i32> {
+    let ended = os::stop::end_when_asked()?;
+    let mut device = Device::open(&args.device, args.apply)?;
+    let first = device.read()?;
+    let unit = waste::window_unit(&first.module);
+    let (start, limits) = limits(args, &first.module, unit).map_err(Failure::wrong_use)?;
+    check_named(args, &first)?;
+    announce(args, start, &limits, &first.module);
+    let mut control = Control::new(args, start, limits, unit);
+    let begin = Instant::now();
+    let (mut reported, mut reports) = (begin, 0);
+    loop {
+        let snapshot = device.read()?;
+        control.look(&mut device, &snapshot)?;
+        let is_over = ended.load(Relaxed) || args.duration.is_some_and(|d| begin.elapsed() >= d);
+        let since = reported.elapsed();
+        if since >= args.interval || (is_over && reports == 0) {
+            ui::output::print(control.report(since.as_secs_f64()).as_bytes())?;
+            (reported, reports) = (Instant::now(), reports + 1);
+        }
+        if is_over || control.has_none_left() {
+            return Ok(0);
+        }
+        let left = args.duration.map_or(POLL, |d| d.saturating_sub(begin.elapsed()));
+        std::thread::sleep(POLL.min(left));
+    }
+}
+
+/// The paper's parameters (APPLE), in TSC cycles.
+const START: u32 = 8192;
+const LOWER: u32 = 4096;
+const UPPER: u32 = 32_768;
+const STEP: u32 = 1024;
+
+/// Returns the first window and the limits, in the CPU's unit. unit: TSC cycles per unit of a
+/// window. Fails if an option exceeds the largest window.
+fn limits(args: &AppleArgs, module: &Module, unit: f64) -> Result<(u32, Limits), String> {
+    for (name, value) in [("start", args.start), ("lower", args.lower), ("upper", args.upper)] {
+        if let Some(value) = value.filter(|v| *v > module.largest) {
+            return Err(format!(
+                "--{name}={value} is too large for this CPU: {} at most",
+                module.largest
+            ));
+        }
+    }
+    let units = |cycles: u32| (f64::from(cycles) / unit).round().clamp(1.0, module.largest.into());
+    let lower = args.lower.unwrap_or((units(LOWER) as u32).min(args.upper.unwrap_or(u32::MAX)));
+    let upper = args.upper.unwrap_or(units(UPPER) as u32).max(lower);
+    let step = args.step.unwrap_or(units(STEP) as u32);
+    let start = args.start.unwrap_or(units(START) as u32).clamp(lower, upper);
+    Ok((start, Limits { lower, upper, step, step_permille: 0, margin_permille: args.margin }))
+}
+
+fn check_named(args: &AppleArgs, seen: &Snapshot) -> anyhow::Result<()> {
+    for pid in &args.vm {
+        if seen.vms.iter().any(|vm| vm.pid == *pid) {
+            continue;
+        }
+        if !std::path::Path::new(&format!("/proc/{pid}")).exists() {
+            bail!("there is no process {pid}: has the VM ended?");
+        }
+        bail!("process {pid} has no VM that has run since lissom_ple was loaded");
+    }
+    Ok(())
+}
+
+fn announce(args: &AppleArgs, start: u32, limits: &Limits, module: &Module) {
+    if args.json {
+        return;
+    }
+    let unit = match module.vendor {
+        Vendor::Intel => "cycles",
+        Vendor::Amd => "PAUSEs",
+    };
+    if args.apply {
+        eprintln!(
+            "lissom: adapting windows from {} to {} {unit}, in steps of {}, until the end",
+            limits.lower, limits.upper, limits.step
+        );
+    } else {
+        let mut apple = crate::adapt::Apple::new(*limits, start);
+        // Equal waste in all epochs, so that the base does not move.
+        let tried = [apple.threshold(), apple.epoch(1, 1), apple.epoch(1, 1)];
+        eprintln!(
+            "lissom: nothing is changed; --apply would try {}, {} and {} {unit} first",
+            tried[0], tried[1], tried[2]
+        );
+    }
+}
+
+struct Control<'a> {
+    args: &'a AppleArgs,
+    start: u32,
+    limits: Limits,
+    /// TSC cycles per unit of a window.
+    unit: f64,
+    machines: BTreeMap<i32, Machine>,
+    /// Processes whose window another program has set; each was reported once.
+    held: BTreeSet<i32>,
+    /// Processes reported for mostly running without their window.
+    unheeded: BTreeSet<i32>,
+}
+
+impl<'a> Control<'a> {
+    fn new(args: &'a AppleArgs, start: u32, limits: Limits, unit: f64) -> Control<'a> {
+        Control {
+            args,
+            start,
+            limits,
+            unit,
+            machines: BTreeMap::new(),
+            held: BTreeSet::new(),
+            unheeded: BTreeSet::new(),
+        }
+    }
+
+    /// Count what happened since the last call. With --apply, end epochs and set windows.
+    fn look(&mut self, device: &mut Device, snapshot: &Snapshot) -> anyhow::Result<()> {
+        if snapshot.module.is_refused {
+            bail!(
+                "lissom_ple found a vCPU that does not match this kernel's types, and stopped: see the kernel's log"
+            );
+        }
+        let is_there = |pid: &i32| snapshot.vms.iter().any(|vm| vm.pid == *pid);
+        for pid in self.machines.keys().filter(|pid| self.args.vm.contains(pid) && !is_there(pid)) {
+            eprintln!("lissom: the VM of process {pid} has ended");
+        }
+        self.machines.retain(|pid, _| is_there(pid));
+        for vm in snapshot
+            .vms
+            .iter()
+            .filter(|vm| self.args.vm.is_empty() || self.args.vm.contains(&vm.pid))
+        {
+            let mut window = None;
+            let machine = self.machines.entry(vm.pid).or_insert_with(|| {
+                let machine = Machine::new(vm, self.limits, self.start);
+                window = Some(machine.apple.threshold());
+                machine
+            });
+            machine.see(vm);
+            if !self.args.apply {
+                continue;
+            }
+            // A further VM has started in the process.
+            if vm.window.is_none() && !self.held.contains(&vm.pid) {
+                window = Some(machine.apple.threshold());
+            }
+            if vm.window.is_some() && !self.held.contains(&vm.pid) {
+                window = machine.end_epoch(self.args.epoch, self.unit).or(window);
+            }
+            if let Some(window) = window {
+                set(device, vm.pid, window, &mut self.held)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, seconds: f64) -> String {
+        let mut lines = Vec::new();
+        for machine in self.machines.values_mut() {
+            let interval = machine.interval(self.unit);
+            lines.push(Line { machine, interval });
+        }
+        for line in &lines {
+            let (counters, machine) = (&line.interval.counters, line.machine);
+            let is_new = machine.apple.rounds().0 == 0;
+            if self.args.apply
+                && !is_new
+                && machine.window.is_some()
+                && counters.applied < counters.entries / 2
+                && self.unheeded.insert(machine.pid)
+            {
+                eprintln!(
+                    "lissom: the window was set in only {} of {} entries of process {}: it may have no effect",
+                    counters.applied, counters.entries, machine.pid
+                );
+            }
+        }
+        if self.args.json {
+            report::document(&lines, seconds, self.args.apply)
+        } else {
+            report::table(&lines, seconds, self.args.apply)
+        }
+    }
+
+    /// Returns whether all VMs of --vm have ended.
+    fn has_none_left(&self) -> bool {
+        !self.args.vm.is_empty() && self.machines.is_empty()
+    }
+}
+
+fn set(device: &mut Device, pid: i32, window: u32, held: &mut BTreeSet<i32>) -> anyhow::Result<()> {
+    match device.ask(pid, Some(window)) {
+        // An ended VM is not seen again; the next call of Control::look reports a refusal.
+        Ok(()) | Err(Refusal::Gone | Refusal::Refused) => Ok(()),
+        Err(Refusal::Held) => {
+            if held.insert(pid) {
+                eprintln!("lissom: skipping process {pid}: another program has set its window");
+            }
+            Ok(())
+        }
+        Err(Refusal::Other(e)) => {
+            Err(anyhow::Error::new(e)
+                .context(format!("cannot set window {window} for process {pid}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser as _;
+
+    #[derive(clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        args: AppleArgs,
+    }
+
+    /// Returns start, lower, upper and step. unit: TSC cycles per PAUSE.
+    fn limits_of(options: &[&str], unit: f64) -> Result<(u32, u32, u32, u32), String> {
+        let module = Module {
+            vendor: Vendor::Amd,
+            default: 3000,
+            largest: 65_535,
+            tsc_khz: 2_000_000,
+            is_refused: false,
+        };
+        let args = Line::parse_from(["apple"].iter().chain(options)).args;
+        limits(&args, &module, unit).map(|(start, l)| (start, l.lower, l.upper, l.step))
+    }
+
+    #[test]
+    fn limits_are_the_papers() {
+        assert_eq!(limits_of(&[], 1.0), Ok((8192, 4096, 32_768, 1024)));
+        assert_eq!(limits_of(&[], 64.0), Ok((128, 64, 512, 16)));
+        assert_eq!(limits_of(&["--lower=60000"], 1.0), Ok((60_000, 60_000, 60_000, 1024)));
+        assert_eq!(limits_of(&["--upper=100", "--step=7"], 1.0), Ok((100, 100, 100, 7)));
+        assert_eq!(limits_of(&["--start=5", "--lower=5"], 1.0), Ok((5, 5, 32_768, 1024)));
+        assert!(limits_of(&["--upper=65536"], 1.0).unwrap_err().contains("65535 at most"));
+    }
+}

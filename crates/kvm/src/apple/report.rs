@@ -1,0 +1,154 @@
+//! Reports about VMs: a table, or one JSON document per line.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::machine::{Interval, Machine};
+use super::waste::share;
+
+pub struct Line<'a> {
+    pub machine: &'a Machine,
+    pub interval: Interval,
+}
+
+/// The table, of at most 80 columns. seconds: length of the interval.
+pub fn table(lines: &[Line], seconds: f64, applies: bool) -> String {
+    let mut text = format!(
+        "{:>8} {:<11} {:>5} {:>7} {:>8} {:>6} {:>8} {:>7} {:>6} {:>5}\n",
+        "PID",
+        "PROGRAM",
+        "VCPUS",
+        "WINDOW",
+        "EXITS/S",
+        "SPUN%",
+        "SWITCH%",
+        "WASTED%",
+        "ROUNDS",
+        "MOVES"
+    );
+    for Line { machine: m, interval } in lines {
+        let (rounds, moves) = m.apple.rounds();
+        let count = |n: u32| if applies { n.to_string() } else { "-".into() };
+        let waste = &interval.waste;
+        let _ = writeln!(
+            text,
+            "{:>8} {:<11.11} {:>5} {:>7} {:>8.0} {:>6.1} {:>8.1} {:>7.1} {:>6} {:>5}",
+            m.pid,
+            m.program,
+            m.vcpus,
+            window(m),
+            interval.counters.ple as f64 / seconds,
+            100.0 * share(waste.spinning, waste.time),
+            100.0 * share(waste.switches, waste.time),
+            100.0 * waste.inefficiency(),
+            count(rounds),
+            count(moves),
+        );
+    }
+    if lines.is_empty() {
+        text += "no VM has run since lissom_ple was loaded\n";
+    }
+    text
+}
+
+/// The window in force, in the CPU's unit.
+fn window(machine: &Machine) -> u32 {
+    machine.window.unwrap_or(machine.own)
+}
+
+pub fn document(lines: &[Line], seconds: f64, applies: bool) -> String {
+    let vm = |Line { machine: m, interval }: &Line| {
+        let waste = &interval.waste;
+        let mut vm = json!({
+            "pid": m.pid, "name": m.program, "vcpus": m.vcpus,
+            "window": window(m), "kvm_window": m.own, "is_replaced": m.window.is_some(),
+            "exits_per_s": interval.counters.ple as f64 / seconds,
+            "entries": interval.counters.entries, "entries_with_window": interval.counters.applied,
+            "spinning": share(waste.spinning, waste.time), "switches": share(waste.switches, waste.time),
+            "inefficiency": waste.inefficiency(),
+        });
+        if applies {
+            let (rounds, moves) = m.apple.rounds();
+            vm["base"] = m.apple.base().into();
+            vm["rounds"] = rounds.into();
+            vm["moves"] = moves.into();
+        }
+        vm
+    };
+    let vms: Vec<Value> = lines.iter().map(vm).collect();
+    format!("{}\n", json!({ "seconds": seconds, "applies": applies, "vms": vms }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::adapt::Limits;
+    use crate::apple::device::{Counters, Vm};
+
+    fn machine() -> Machine {
+        let vm = Vm {
+            pid: 12_345_678,
+            vcpus: 64,
+            window: None,
+            own: 4_294_967,
+            counters: Counters::default(),
+        };
+        let limits =
+            Limits { lower: 512, upper: 16_384, step: 512, step_permille: 0, margin_permille: 0 };
+        let mut machine = Machine::new(&vm, limits, 4096);
+        machine.program = "qemu-system-x86".into();
+        machine
+    }
+
+    fn interval() -> Interval {
+        let counters = Counters {
+            entries: 90_000_000,
+            applied: 0,
+            ple: 80_000_000,
+            spun: 100,
+            before: 400,
+            switches: 900,
+            guest: 100,
+        };
+        Interval { counters, waste: counters.waste(1.0) }
+    }
+
+    #[test]
+    fn the_table_fits() {
+        let machine = machine();
+        let text = table(&[Line { machine: &machine, interval: interval() }], 1.0, true);
+        assert!(text.lines().all(|l| l.len() <= 80), "{text}");
+        let words: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
+        let expected = [
+            "12345678",
+            "qemu-system",
+            "64",
+            "4294967",
+            "80000000",
+            "10.0",
+            "90.0",
+            "100.0",
+            "0",
+            "0",
+        ];
+        assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn the_document_says_what_is_in_force() {
+        let machine = machine();
+        let lines = [Line { machine: &machine, interval: interval() }];
+        let said: Value = serde_json::from_str(&document(&lines, 2.0, false)).unwrap();
+        let vm = &said["vms"][0];
+        assert_eq!(
+            (vm["window"].as_u64(), vm["is_replaced"].as_bool()),
+            (Some(4_294_967), Some(false))
+        );
+        assert_eq!(
+            (vm["exits_per_s"].as_f64(), vm["inefficiency"].as_f64()),
+            (Some(4e7), Some(1.0))
+        );
+        assert!(vm["rounds"].is_null());
+    }
+}

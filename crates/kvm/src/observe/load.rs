@@ -1,0 +1,218 @@
+//! Load the programs of bpf/kvm.bpf.c, and read their counts.
+
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use libbpf_rs::{Link, MapCore as _, MapFlags, Object, ObjectBuilder};
+
+use super::counts::Counts;
+use super::host::{self, Pauses};
+use os::btf::Types;
+
+/// Aligned for libbpf, which reads structures in place.
+#[repr(C, align(64))]
+struct Aligned<T: ?Sized>(T);
+
+static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/kvm.bpf.o")));
+
+/// The optional program of bpf/kvm.bpf.c, and the kernel function that it traces.
+const YIELD: (&str, &str) = ("yielded", "yield_to");
+
+/// `struct kvm_vm` of bpf/kvm.h.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Vm {
+    /// Process of the VMM.
+    pub pid: u32,
+    /// Kernel address of the VM: a process may have several VMs.
+    pub kvm: u64,
+}
+
+impl Vm {
+    const BYTES: usize = 16;
+
+    fn parse(key: &[u8]) -> Option<Vm> {
+        let kvm = u64::from_ne_bytes(key.get(..8)?.try_into().ok()?);
+        let pid = u32::from_ne_bytes(key.get(8..12)?.try_into().ok()?);
+        (key.len() == Vm::BYTES).then_some(Vm { pid, kvm })
+    }
+
+    fn key(self) -> [u8; Vm::BYTES] {
+        let mut key = [0; Vm::BYTES];
+        key[..8].copy_from_slice(&self.kvm.to_ne_bytes());
+        key[8..12].copy_from_slice(&self.pid.to_ne_bytes());
+        key
+    }
+}
+
+pub struct Observer {
+    object: Object,
+    _links: Vec<Link>,
+    /// Err: why PAUSE exits are not counted.
+    pub pauses: Result<Pauses, String>,
+    /// Err: why directed yields are not counted.
+    pub yields: Result<(), String>,
+}
+
+impl Observer {
+    /// Start counting, until this process ends. Changes nothing else. Fails with the reason if the
+    /// programs cannot be loaded.
+    pub fn load() -> anyhow::Result<Observer> {
+        check()?;
+        if std::env::var_os("LISSOM_VERBOSE").is_none() {
+            libbpf_rs::set_print(None);
+        }
+        let types = Types::load()?;
+        if !types.have("btf_trace_kvm_entry", libbpf_sys::BTF_KIND_TYPEDEF) {
+            bail!(
+                "this kernel's KVM has no tracepoint kvm_entry, or no types for it (CONFIG_DEBUG_INFO_BTF_MODULES)"
+            );
+        }
+        let function = |name: &str| match types.have(name, libbpf_sys::BTF_KIND_FUNC) {
+            true => Ok(()),
+            false => Err(format!("this kernel has no function {name}, or no type for it")),
+        };
+        let mut pauses = host::pauses(Path::new("/sys/module"));
+        let mut yields = function(YIELD.1);
+        let mut started = start(&pauses, &mut yields);
+        // The kernel may not support tracing the function: start without it.
+        if yields.is_ok()
+            && let Err(error) = &started
+        {
+            yields = Err(format!("this kernel cannot trace {}: {error:#}", YIELD.1));
+            started = start(&pauses, &mut yields);
+        }
+        // The kernel may keep an exit's reason elsewhere: start without PAUSE exits.
+        if pauses.is_ok()
+            && let Err(error) = &started
+        {
+            pauses = Err(format!("cannot distinguish this kernel's exits: {error:#}"));
+            started = start(&pauses, &mut yields);
+        }
+        let (object, links) = started?;
+        Ok(Observer { object, _links: links, pauses, yields })
+    }
+
+    /// Counts since loading, for each VM that has run since.
+    pub fn counts(&self) -> anyhow::Result<Vec<(Vm, Counts)>> {
+        let map = self.object.maps().find(|m| m.name() == "vms").context("a map is missing")?;
+        let mut all = Vec::new();
+        for key in map.keys() {
+            let (Some(vm), Some(cpus)) = (Vm::parse(&key), map.lookup_percpu(&key, MapFlags::ANY)?)
+            else {
+                continue;
+            };
+            let counts = cpus.iter().filter_map(|bytes| Counts::parse(bytes));
+            all.push((vm, counts.fold(Counts::zero(), |sum, c| sum.plus(&c))));
+        }
+        all.sort_unstable_by_key(|(vm, _)| *vm);
+        Ok(all)
+    }
+
+    /// Remove the counts of an ended VM, to make room.
+    pub fn forget(&self, vm: Vm) {
+        if let Some(map) = self.object.maps().find(|m| m.name() == "vms") {
+            // A failure means that the counts are gone already.
+            let _ = map.delete(&vm.key());
+        }
+    }
+
+    /// Number of events that were not counted. Either memory or room was lacking, or an event of
+    /// the same kind was being counted on the same CPU. The latter happens only to directed yields.
+    pub fn lost(&self) -> u64 {
+        let map = self.object.maps().find(|m| m.name().to_string_lossy().ends_with(".bss"));
+        let bytes = map.and_then(|m| m.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
+        let lost =
+            bytes.and_then(|b| Some(u64::from_ne_bytes(b.get(..8)?.try_into().ok()?))).unwrap_or(0);
+        let missed = |program: &libbpf_rs::Program| {
+            // SAFETY: zeroes are a valid value; the kernel fills in the members that it knows.
+            unsafe {
+                let mut info: libbpf_sys::bpf_prog_info = std::mem::zeroed();
+                let mut size = size_of_val(&info) as u32;
+                let fd = program.as_fd().as_raw_fd();
+                libbpf_sys::bpf_prog_get_info_by_fd(fd, &mut info, &mut size);
+                info.recursion_misses
+            }
+        };
+        lost + self.object.progs().filter(|p| p.autoload()).map(|p| missed(&p)).sum::<u64>()
+    }
+}
+
+/// Load and attach the programs. If only the one for yields cannot attach, notes why in `yields`.
+fn start(
+    pauses: &Result<Pauses, String>,
+    yields: &mut Result<(), String>,
+) -> anyhow::Result<(Object, Vec<Link>)> {
+    let mut object = ObjectBuilder::default().open_memory(&OBJECT.0)?;
+    for mut map in object.maps_mut() {
+        if map.name().to_string_lossy().ends_with("config") {
+            let unit = pauses.as_ref().map_or(0, |p| (p.ns_per_unit * f64::from(1 << 20)) as u64);
+            let value = map.initial_value_mut().context("a map is missing")?;
+            // `struct kvm_config`
+            let vendor = pauses.as_ref().map_or(0, |p| p.vendor);
+            value[..8].copy_from_slice(&vendor.to_ne_bytes());
+            value[8..16].copy_from_slice(&unit.to_ne_bytes());
+        }
+    }
+    for mut program in object.progs_mut() {
+        let is_wanted = program.name() != YIELD.0 || yields.is_ok();
+        program.set_autoload(is_wanted);
+    }
+    let object =
+        object.load().map_err(|e| anyhow::anyhow!("the kernel rejected the BPF programs: {e}"))?;
+    let mut links = Vec::new();
+    for program in object.progs_mut() {
+        if !program.autoload() {
+            continue;
+        }
+        let name = program.name().to_string_lossy().into_owned();
+        match program.attach() {
+            Ok(link) => links.push(link),
+            Err(e) if name == YIELD.0 => {
+                *yields = Err(format!("this kernel cannot trace {}: {e}", YIELD.1))
+            }
+            Err(e) => bail!("cannot attach {name}: {e}"),
+        }
+    }
+    Ok((object, links))
+}
+
+/// Check conditions for which loading would give less clear errors.
+fn check() -> anyhow::Result<()> {
+    if !Path::new("/sys/module/kvm").exists() {
+        bail!(
+            "KVM is not loaded: modprobe kvm_intel or kvm_amd (the firmware must enable virtualization)"
+        );
+    }
+    if !Path::new("/dev/kvm").exists() {
+        bail!(
+            "there is no /dev/kvm: modprobe kvm_intel or kvm_amd (the firmware must enable virtualization)"
+        );
+    }
+    if !os::process::may_trace_by_bpf() {
+        bail!("cannot load BPF programs: run as root, or with CAP_BPF and CAP_PERFMON");
+    }
+    if os::process::is_locked_down() {
+        bail!("the kernel is locked down (lockdown=confidentiality): BPF may not read its memory");
+    }
+    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+        bail!("this kernel has no type information (CONFIG_DEBUG_INFO_BTF)");
+    }
+    let is_module = Path::new("/sys/module/kvm/initstate").exists();
+    if is_module && !Path::new("/sys/kernel/btf/kvm").exists() {
+        bail!("the module kvm has no type information (CONFIG_DEBUG_INFO_BTF_MODULES)");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys() {
+        let vm = Vm { pid: 77, kvm: 0xffff_8881_0000_1000 };
+        assert_eq!(Vm::parse(&vm.key()), Some(vm));
+        assert_eq!(Vm::parse(&[0; 8]), None);
+    }
+}

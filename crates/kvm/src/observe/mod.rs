@@ -1,0 +1,254 @@
+//! `lissom kvm observe`: show what KVM does for each VM, and its costs.
+
+pub mod counts;
+mod host;
+pub mod load;
+mod prometheus;
+mod show;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, IsTerminal as _};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use anyhow::bail;
+use clap::Args;
+use ui::time::Unit;
+
+use counts::Counts;
+use load::{Observer, Vm};
+use prometheus::Exporter;
+use show::{Interval, Seen};
+
+use os::stop::Stop;
+use ui::terminal;
+
+/// Show pause-loop exits, directed yields and halt polling of each VM
+///
+/// BPF programs at KVM's tracepoints count them. It changes nothing and loads no module. Needs
+/// root, or CAP_BPF and CAP_PERFMON. Every VM entry and exit takes a little longer.
+#[derive(Args)]
+#[command(after_long_help = "\
+Columns, for each VM and interval:
+  CPU%    time in the guest, of one CPU
+  EXITS   VM exits a second
+  PAUSE   of these, exits by PAUSE: pause-loop (Intel), PAUSE filter (AMD)
+  SWITCH  mean us from such an exit until the CPU does something useful
+  YIELD   directed yields a second; OK% of them found a vCPU to run
+  HALT    ends of HLT a second
+  HIT%    of the halts that KVM polled for, those that ended within the poll
+  POLL%   CPU time spent polling, of one CPU
+  INEFF%  APPLE's inefficiency: spinning before PAUSE exits, and the switches
+          after them, of the VM's CPU time
+A dash: there was none, or it is not visible here.
+
+Exit code: 0; 1 if it cannot observe, or if the VM of --vm has ended; 2 for
+wrong use.
+
+Examples:
+  lissom kvm observe
+  lissom kvm observe --vm $(pidof qemu-system-x86_64) --interval 5s
+  lissom kvm observe --json --count 1
+  lissom kvm observe --metrics=127.0.0.1:9109")]
+pub struct ObserveArgs {
+    /// Time between two reports. A shorter interval shows short changes, but less exact rates
+    #[arg(long, value_name = "TIME", default_value = "1s",
+          value_parser = ui::time::parser(Unit::S, "100ms", "24h"))]
+    interval: Duration,
+
+    /// Number of reports [default: until a signal]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
+          conflicts_with = "duration")]
+    count: Option<u64>,
+
+    /// Time to run [default: until a signal]
+    #[arg(long, value_name = "TIME", value_parser = ui::time::parser(Unit::S, "100ms", "24h"))]
+    duration: Option<Duration>,
+
+    /// Print each interval as one line of JSON
+    #[arg(short, long)]
+    json: bool,
+
+    /// Write metrics in OpenMetrics format once an interval: to standard output, to FILE (replaced
+    /// as a whole, for a textfile collector), or served at ADDR:PORT (loopback only), to all users
+    /// of this machine
+    #[arg(long = "metrics", visible_alias = "prometheus", value_name = "ADDR:PORT|FILE",
+          num_args = 0..=1, require_equals = true, default_missing_value = "-",
+          conflicts_with = "json", value_parser = prometheus::place)]
+    prometheus: Option<prometheus::Place>,
+
+    /// Show only VMs of this VMM process, such as QEMU (repeatable) [default: all]
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
+    vm: Vec<u32>,
+}
+
+/// Returns the exit code.
+pub fn observe(args: &ObserveArgs) -> anyhow::Result<i32> {
+    run(args).map(|()| 0)
+}
+
+fn run(args: &ObserveArgs) -> anyhow::Result<()> {
+    args.vm.iter().try_for_each(|&pid| check_process(pid))?;
+    let observer = Observer::load()?;
+    let stop = Stop::on_signals()?;
+    let mut output = Output::new(args)?;
+    let mut known: BTreeMap<Vm, Known> = BTreeMap::new();
+    let begin = Instant::now();
+    let reports = args.count.unwrap_or(u64::MAX);
+    let end = args.duration.and_then(|d| begin.checked_add(d));
+    let mut last = begin;
+    for report in 0..reports {
+        let next = last + args.interval;
+        stop.wait(end.map_or(next, |end| end.min(next)));
+        let now = Instant::now();
+        // Check before reading the counts: a VM that ends later may still add to them.
+        let ended: Vec<Vm> = known.keys().copied().filter(|vm| !is_there(vm.pid)).collect();
+        let seen = look(&observer, &mut known, &args.vm)?;
+        let interval =
+            Interval { seconds: (now - last).as_secs_f64(), seen: &seen, observer: &observer };
+        output.write(&interval)?;
+        last = now;
+        forget(&observer, &mut known, &ended);
+        if stop.asked() || end.is_some_and(|end| now >= end) || report + 1 == reports {
+            return Ok(());
+        }
+        if let Some(pid) = args.vm.iter().find(|pid| !is_there(**pid)) {
+            bail!("the VM of process {pid} has ended");
+        }
+    }
+    Ok(())
+}
+
+/// Check that the process exists and has a VM, before loading anything.
+fn check_process(pid: u32) -> anyhow::Result<()> {
+    if !is_there(pid) {
+        bail!("there is no process {pid}");
+    }
+    let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Ok(()) };
+    let is_vm = |path: PathBuf| {
+        fs::read_link(path)
+            .is_ok_and(|file| file.to_string_lossy().starts_with("anon_inode:kvm-vm"))
+    };
+    if !files.flatten().any(|file| is_vm(file.path())) {
+        bail!("process {pid} has no VM: pass the process ID of the VMM, such as QEMU");
+    }
+    Ok(())
+}
+
+/// Returns whether the process exists.
+pub fn is_there(pid: u32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+/// A VM that has run since the beginning.
+struct Known {
+    name: String,
+    /// Number among the VMs of its process, from 1.
+    number: usize,
+    total: Counts,
+}
+
+/// Returns all VMs that have run since the beginning, with their counts since the last call.
+fn look(
+    observer: &Observer,
+    known: &mut BTreeMap<Vm, Known>,
+    wanted: &[u32],
+) -> anyhow::Result<Vec<Seen>> {
+    let mut seen = Vec::new();
+    for (vm, total) in observer.counts()? {
+        if !wanted.is_empty() && !wanted.contains(&vm.pid) {
+            continue;
+        }
+        let number = 1 + known.keys().filter(|k| k.pid == vm.pid).count();
+        let new = || Known { name: name(vm.pid), number, total: Counts::zero() };
+        let known = known.entry(vm).or_insert_with(new);
+        let counts = total.since(&known.total);
+        known.total = total.clone();
+        seen.push(Seen { vm, name: known.name.clone(), number: known.number, counts, total });
+    }
+    Ok(seen)
+}
+
+/// Remove the counts of VMs that had ended before the last report read them.
+fn forget(observer: &Observer, known: &mut BTreeMap<Vm, Known>, ended: &[Vm]) {
+    for vm in ended {
+        observer.forget(*vm);
+        known.remove(vm);
+    }
+}
+
+/// The user's name for a VM: QEMU's -name, otherwise the process's name.
+fn name(pid: u32) -> String {
+    let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let arguments: Vec<String> =
+        arguments.split(|&b| b == 0).map(|a| String::from_utf8_lossy(a).into_owned()).collect();
+    named(&arguments).unwrap_or_else(|| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        if name.is_empty() { "?".to_string() } else { name.trim().to_string() }
+    })
+}
+
+fn named(arguments: &[String]) -> Option<String> {
+    let at = arguments.iter().position(|a| a == "-name" || a == "--name")?;
+    let name = arguments.get(at + 1)?.split(',').next()?;
+    Some(name.strip_prefix("guest=").unwrap_or(name).to_string()).filter(|n| !n.is_empty())
+}
+
+enum Output {
+    /// On a terminal (`live`), each table replaces the one before.
+    Table {
+        live: bool,
+    },
+    Json,
+    Metrics(Exporter),
+}
+
+impl Output {
+    fn new(args: &ObserveArgs) -> anyhow::Result<Output> {
+        if let Some(place) = &args.prometheus {
+            return Ok(Output::Metrics(Exporter::new(place)?));
+        }
+        if args.json {
+            return Ok(Output::Json);
+        }
+        let live = io::stdout().is_terminal();
+        if live && args.interval > Duration::from_secs(2) {
+            ui::output::print(
+                format!("first report in {:.0} s\n", args.interval.as_secs_f64()).as_bytes(),
+            )?;
+        }
+        Ok(Output::Table { live })
+    }
+
+    fn write(&mut self, interval: &Interval) -> anyhow::Result<()> {
+        match self {
+            Output::Table { live } => {
+                let rows = if *live { terminal::rows() } else { usize::MAX };
+                let table = show::table(interval, rows);
+                let text = if *live { format!("\x1b[H\x1b[2J{table}") } else { table + "\n" };
+                ui::output::print(text.as_bytes())?;
+            }
+            Output::Json => ui::output::print(
+                format!("{}\n", show::document(interval, SystemTime::now())).as_bytes(),
+            )?,
+            Output::Metrics(exporter) => exporter.write(interval)?,
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names() {
+        let arguments = |line: &str| line.split(' ').map(str::to_string).collect::<Vec<_>>();
+        let name = |line: &str| named(&arguments(line));
+        assert_eq!(name("qemu -name guest=web1,debug-threads=on -m 5").as_deref(), Some("web1"));
+        assert_eq!(name("qemu -m 5 -name db").as_deref(), Some("db"));
+        assert_eq!(name("qemu -m 5 -name").as_deref(), None);
+        assert_eq!(name("crosvm run"), None);
+    }
+}

@@ -1,0 +1,159 @@
+//! Format an interval as a table of at most 80 columns, or as JSON.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::{Value, json};
+
+use super::counts::{Counts, quantile};
+use super::load::{Observer, Vm};
+use ui::terminal::short;
+
+pub struct Seen {
+    pub vm: Vm,
+    pub name: String,
+    /// Number among the VMs of its process, from 1.
+    pub number: usize,
+    /// Counts in this interval.
+    pub counts: Counts,
+    /// Counts since the VM was first seen.
+    pub total: Counts,
+}
+
+pub struct Interval<'a> {
+    pub seconds: f64,
+    pub seen: &'a [Seen],
+    pub observer: &'a Observer,
+}
+
+/// Returns at most `rows` lines, but at least one VM. If not all fit, the busiest VMs come first.
+pub fn table(interval: &Interval, rows: usize) -> String {
+    let mut lines = Vec::new();
+    match &interval.observer.pauses {
+        Ok(p) => lines.push(format!(
+            "KVM, {:.1} s. PAUSE window: {} {} at first, {:.1} ns each",
+            interval.seconds, p.window, p.unit, p.ns_per_unit
+        )),
+        Err(reason) => {
+            lines.extend(wrapped(&format!("KVM, {:.1} s. PAUSE: {reason}", interval.seconds)))
+        }
+    }
+    if let Err(reason) = &interval.observer.yields {
+        lines.extend(wrapped(&format!("YIELD: {reason}")));
+    }
+    if interval.observer.lost() > 0 {
+        lines.push(format!(
+            "{} events were lost: no memory, or a nested event",
+            interval.observer.lost()
+        ));
+    }
+    lines.push(row([
+        "PID", "VM", "CPU%", "EXITS", "PAUSE", "SWITCH", "YIELD", "OK%", "HALT", "HIT%", "POLL%",
+        "INEFF%",
+    ]));
+    let mut seen: Vec<&Seen> = interval.seen.iter().collect();
+    let room = rows.saturating_sub(lines.len() + 2).max(1);
+    if seen.len() > room {
+        seen.sort_by_key(|s| std::cmp::Reverse((s.counts.guest_ns, s.counts.exits)));
+    }
+    lines.extend(seen.iter().take(room).map(|s| vm_row(s, interval)));
+    match seen.len() {
+        0 => lines.push("no VM has run yet".into()),
+        all if all > room => lines.push(format!("... and {} VMs that ran less", all - room)),
+        _ => (),
+    }
+    lines.join("\n") + "\n"
+}
+
+fn vm_row(seen: &Seen, interval: &Interval) -> String {
+    let (c, seconds) = (&seen.counts, interval.seconds);
+    let name =
+        if seen.number == 1 { seen.name.clone() } else { format!("{}#{}", seen.name, seen.number) };
+    let paused = |text: String| if interval.observer.pauses.is_ok() { text } else { "-".into() };
+    let yielded = |text: String| if interval.observer.yields.is_ok() { text } else { "-".into() };
+    let cpu = |ns: u64| format!("{:.0}", ns as f64 / 1e7 / seconds);
+    let percent = |share: Option<f64>| share.map_or("-".into(), |s| format!("{:.0}", s * 100.0));
+    row([
+        &seen.vm.pid.to_string(),
+        &name,
+        &cpu(c.guest_ns),
+        &rate(c.exits, seconds),
+        &paused(rate(c.pause_exits, seconds)),
+        &c.switch().map_or("-".into(), |ns| short(ns / 1000.0)),
+        &yielded(rate(c.yields, seconds)),
+        &percent(c.yields_done()),
+        &rate(c.wakeups, seconds),
+        &percent(c.poll_hits()),
+        &cpu(c.poll_hit_ns + c.poll_miss_ns),
+        &paused(c.inefficiency().map_or("-".into(), |s| format!("{:.1}", s * 100.0))),
+    ])
+}
+
+fn row(cells: [&str; 12]) -> String {
+    let [pid, vm, cpu, exits, pause, switch, yields, done, halt, hit, poll, waste] = cells;
+    format!(
+        "{pid:>7} {vm:<11.11} {cpu:>5} {exits:>5} {pause:>5} {switch:>6} {yields:>5} {done:>3} {halt:>5} {hit:>4} {poll:>5} {waste:>6}"
+    )
+}
+
+fn wrapped(text: &str) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.len() - 1;
+        if lines[last].is_empty() {
+            lines[last] = word.into();
+        } else if lines[last].chars().count() + word.chars().count() < 80 {
+            lines[last] += &format!(" {word}");
+        } else {
+            lines.push(word.into());
+        }
+    }
+    lines
+}
+
+fn rate(n: u64, seconds: f64) -> String {
+    short(n as f64 / seconds)
+}
+
+/// Times are in ns, unless the name says otherwise. null: there was none, or it cannot be observed.
+pub fn document(interval: &Interval, now: SystemTime) -> Value {
+    let pauses = &interval.observer.pauses;
+    let vms = interval.seen.iter().map(|s| {
+        let c = &s.counts;
+        json!({
+            "pid": s.vm.pid, "name": s.name, "number": s.number, "vcpus": c.vcpus, "counts": c,
+            "inefficiency": pauses.is_ok().then(|| c.inefficiency()).flatten(),
+            "pause_window": c.window(),
+            "switch_mean_ns": c.switch(),
+            "switch_below_ns": below(&c.switches),
+            "halt_poll_window_ns": c.poll_window(),
+            "halt_below_ns": below(&c.halts),
+        })
+    });
+    json!({
+        "time": now.duration_since(UNIX_EPOCH).map_or(0.0, |t| (t.as_secs_f64() * 1000.0).round() / 1000.0),
+        "seconds": interval.seconds,
+        "pause": pauses.as_ref().ok(),
+        "pause_missing": pauses.as_ref().err(),
+        "yields_missing": interval.observer.yields.as_ref().err(),
+        "lost": interval.observer.lost(),
+        "vms": vms.collect::<Vec<_>>(),
+    })
+}
+
+/// The bounds below which 50, 90 and 99 % of the times are, in ns.
+fn below(histogram: &super::counts::Histogram) -> Value {
+    json!({ "p50": quantile(histogram, 0.5), "p90": quantile(histogram, 0.9), "p99": quantile(histogram, 0.99) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_and_words() {
+        assert!(row(["PID", "VM", "", "", "", "", "", "", "", "", "", "INEFF%"]).len() <= 80);
+        assert_eq!(wrapped("a b"), ["a b"]);
+        let lines = wrapped(&"word ".repeat(40));
+        assert!(lines.len() > 2 && lines.iter().all(|l| l.len() <= 80), "{lines:?}");
+    }
+}

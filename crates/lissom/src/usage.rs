@@ -1,0 +1,61 @@
+//! Messages about wrong use that clap cannot know: values of environment variables, and programs in
+//! place of a verb.
+
+use std::ffi::OsStr;
+
+use clap::CommandFactory as _;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+
+use crate::cli::Cli;
+use os::program;
+
+/// Print the error, and end the process with its exit code.
+pub fn exit(mut error: clap::Error) -> ! {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let (option, value) = (text(ContextKind::InvalidArg), text(ContextKind::InvalidValue));
+    let verb = text(ContextKind::InvalidSubcommand);
+    if matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation)
+        && let (Some(option), Some(value)) = (option, value)
+        && let Some(variable) = variable_of(&option, &value)
+    {
+        let text = format!("{variable} ({option})");
+        error.insert(ContextKind::InvalidArg, ContextValue::String(text));
+    }
+    if error.kind() == ErrorKind::InvalidSubcommand
+        && let Some(name) = verb
+        && std::env::args_os().nth(1).is_some_and(|first| first == name.as_str())
+        && program::find(OsStr::new(&name), std::env::var_os("PATH").as_deref()).is_ok()
+    {
+        let arguments = std::env::args_os().skip(1);
+        let command: Vec<_> = arguments.map(|a| a.to_string_lossy().into_owned()).collect();
+        eprintln!(
+            "error: {name} is a program: to run it under lissom, write\n\n  lissom run -- {}",
+            command.join(" ")
+        );
+        std::process::exit(ui::exit::WRONG_USE);
+    }
+    error.exit()
+}
+
+/// Return the environment variable from which an option has its value. None: the value is on the
+/// command line. option: as clap shows it, such as `--switch <SWITCH>`.
+fn variable_of(option: &str, value: &str) -> Option<String> {
+    let long = option.split([' ', '=', '[']).next()?;
+    let is_given = |argument: &std::ffi::OsString| {
+        let argument = argument.to_string_lossy();
+        argument == long || argument.starts_with(&format!("{long}="))
+    };
+    // After `--` come the arguments of a program.
+    let mut own = std::env::args_os().take_while(|argument| argument != "--");
+    if own.any(|argument| is_given(&argument)) {
+        return None;
+    }
+    let command = Cli::command();
+    let options = command.get_subcommands().flat_map(clap::Command::get_arguments);
+    let mut named = options.filter(|o| o.get_long().is_some_and(|l| format!("--{l}") == long));
+    let variable = named.find_map(clap::Arg::get_env)?.to_str()?.to_string();
+    (std::env::var(&variable).ok()?.as_str() == value).then_some(variable)
+}

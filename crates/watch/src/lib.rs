@@ -1,0 +1,16 @@
+//! Find out what programs do, from /proc and from the runtimes within them. Shared by `stat`, `top`
+//! and the manager's metrics.
+
+pub mod activity;
+mod freezer;
+pub mod live;
+pub mod look;
+pub mod places;
+pub mod program;
+mod spinning;
+pub mod stats;
+pub mod text;
+mod threads;
+mod throttle;
+pub mod told;
+mod waits;
