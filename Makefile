@@ -140,7 +140,7 @@ kmod:
 SLURM ?= $(TARGET)/slurm
 slurm:
 	@mkdir -p "$(SLURM)"
-	$(CC) -std=gnu11 -O2 -g -fPIC -shared -Wall -Wextra -Werror -Iruntime -DLISSOM_LIBRARY='"$(PREFIX)/lib/lissom/liblissom.so"' packaging/slurm/lissom_spank.c -o "$(SLURM)/lissom_spank.so"
+	$(CC) -std=gnu11 -O2 -g -fPIC -shared -Wall -Wextra -Werror -DLISSOM_BINARY='"$(PREFIX)/bin/lissom"' packaging/slurm/lissom_spank.c -o "$(SLURM)/lissom_spank.so"
 
 test-slurm:
 	@scripts/need.sh build slurm

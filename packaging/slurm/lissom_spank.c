@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT
  *
- * A SPANK plugin for `srun --lissom[=OPTIONS]`, sbatch and salloc. It changes the environment of a
- * task as `lissom run` changes that of its program (src/run.rs). docs/operate/slurm.md is for users
- * and administrators.
+ * A SPANK plugin for `srun --lissom[=OPTIONS]`, sbatch and salloc. It asks `lissom run --print-env`
+ * how to change a task's environment. docs/operate/slurm.md is for users and administrators.
  *
  * It works in slurm_spank_task_init, not in slurm_spank_user_init. Slurm calls task_init in the
  * process that becomes the task:
@@ -17,167 +16,158 @@
  * correct them.
  */
 #define _GNU_SOURCE
-#include <elf.h>
 #include <errno.h>
-#include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <slurm/spank.h>
 
-#include "abi.h"
-
 SPANK_PLUGIN(lissom, 1);
 
-/* --- the text of --lissom --------------------------------------------------------------------- */
-
 enum {
-    SWITCH,
-    SPIN,
-    SPIN_THRESHOLD,
-    IDLE,
-    SHARE,
-    CPUS,
-    MALLEABLE,
-    OMP_TEAM,
-    MAX_THREADS,
-    VERBOSE,
-    OPTIONS
+    PATIENCE_MS = 5000, /* longest run of `lissom run --print-env` */
+    WRONG_USE = 2,      /* its exit codes */
+    NOT_EXECUTABLE = 126
 };
 
-/* The options of `lissom run` that have an environment variable. */
-static const struct {
-    const char *name, *variable;
-    const char *words;     /* permitted values */
-    unsigned least, most;  /* or a number; most 0: none */
-    const char *otherwise; /* default of `lissom run`; NULL: none */
-} options[OPTIONS] = {
-    [SWITCH] = {"switch", LISSOM_ENV_SWITCH, "auto|user|kernel|off", 0, 0, "auto"},
-    [SPIN] = {"spin", LISSOM_ENV_SPIN, "auto|observe|off", 0, 0, "auto"},
-    [SPIN_THRESHOLD] = {"spin-threshold", LISSOM_ENV_SPIN_THRESHOLD, "auto", 0, 1000000, "auto"},
-    [IDLE] = {"idle", LISSOM_ENV_IDLE, "haltpoll|sleep|poll", 0, 0, "haltpoll"},
-    [SHARE] = {"share", LISSOM_ENV_SHARE, "auto|off", 0, 0, "auto"},
-    [CPUS] = {"cpus", LISSOM_ENV_CPUS, "", 1, LISSOM_MAX_SLOTS, NULL},
-    [MALLEABLE] = {"malleable", LISSOM_ENV_MALLEABLE, "0|1", 0, 0, NULL},
-    [OMP_TEAM] = {"omp-team", LISSOM_ENV_OMP_TEAM, "program|slots", 0, 0, NULL},
-    [MAX_THREADS] = {"max-threads", LISSOM_ENV_MAX_THREADS, "", 1, LISSOM_MAX_SLOTS, NULL},
-    [VERBOSE] = {"verbose", LISSOM_ENV_VERBOSE, "0|1", 0, 0, NULL},
+/* --- `lissom run --print-env` ----------------------------------------------------------------- */
+
+struct answer {
+    int code;       /* exit code; -1: killed, not started, or not finished in time */
+    char *output;   /* standard output */
+    char *messages; /* lines of standard error, without help for the command line; or why not */
 };
 
-struct settings {
-    char value[OPTIONS][16]; /* empty: not given */
-};
-
-static bool is_word(const char *words, const char *text)
+/* Make the command line for the text of --lissom. NULL and "(null)", which Slurm may pass, are the
+ * same as "". Returns NULL without memory. */
+static char **command_line(char *lissom, const char *text)
 {
-    size_t length = strlen(text);
-    for (const char *w = words; *w; w += strcspn(w, "|"), w += *w == '|')
-        if (strcspn(w, "|") == length && memcmp(w, text, length) == 0)
-            return true;
-    return false;
-}
-
-/* Parse a number. Returns 0..most, or most + 1 for anything else. */
-static unsigned number(const char *text, unsigned most)
-{
-    unsigned n = 0;
-    if (!*text)
-        return most + 1;
-    for (; *text; text++) {
-        if (*text < '0' || *text > '9')
-            return most + 1;
-        n = n * 10 + (unsigned)(*text - '0');
-        if (n > most)
-            return most + 1;
-    }
-    return n;
-}
-
-static bool is_value(int option, const char *text)
-{
-    if (is_word(options[option].words, text))
-        return true;
-    unsigned most = options[option].most, n = number(text, most);
-    return most && n >= options[option].least && n <= most;
-}
-
-/* Append "cpus=1..1024" for the option to `to`. */
-static void describe(int option, char *to, size_t size)
-{
-    size_t used = strlen(to);
-    used += (size_t)snprintf(to + used, size - used, "%s=%s", options[option].name,
-                             options[option].words);
-    if (options[option].most && used < size)
-        snprintf(to + used, size - used, "%s%u..%u", *options[option].words ? "|" : "",
-                 options[option].least, options[option].most);
-}
-
-/* Parse one part between commas. On failure, returns false and sets `problem` to a message that
- * lists what is valid. */
-static bool read_part(const char *part, struct settings *settings, char *problem, size_t size)
-{
-    if (strcmp(part, "on") == 0)
-        return true;
-    if (strcmp(part, "off") == 0)
-        part = "switch=off";
-    if (strcmp(part, "verbose") == 0)
-        part = "verbose=1";
-    size_t length = strcspn(part, "=");
-    for (int i = 0; i < OPTIONS; i++) {
-        if (strlen(options[i].name) != length || memcmp(options[i].name, part, length) != 0)
+    if (!text || strcmp(text, "(null)") == 0)
+        text = "";
+    size_t length = strlen(text), count = 0;
+    char **argv = calloc(length + 4, sizeof *argv), *copy = strdup(text), *rest = NULL;
+    if (!argv || !copy)
+        return NULL;
+    argv[count++] = lissom;
+    argv[count++] = "run";
+    argv[count++] = "--print-env";
+    for (char *part = strtok_r(copy, ",", &rest); part; part = strtok_r(NULL, ",", &rest)) {
+        if (strcmp(part, "on") == 0)
             continue;
-        const char *value = part[length] ? part + length + 1 : "";
-        if (is_value(i, value)) {
-            snprintf(settings->value[i], sizeof settings->value[i], "%s", value);
-            return true;
-        }
-        snprintf(problem, size, "`%s` is not understood; what it may be: ", part);
-        describe(i, problem, size);
-        return false;
+        if (strcmp(part, "off") == 0)
+            part = "switch=off";
+        if (asprintf(&argv[count++], "--%s", part) < 0)
+            return NULL;
     }
-    snprintf(problem, size, "there is no option `%s`; there are: on, off, verbose", part);
-    for (int i = 0; i < VERBOSE; i++) {
-        strncat(problem, ", ", size - strlen(problem) - 1);
-        describe(i, problem, size);
+    return argv;
+}
+
+/* Wait for the process for at most `ms`. Returns whether it has ended. */
+static bool wait_for(pid_t pid, int *status, int ms)
+{
+    for (; ms > 0; ms--) {
+        if (waitpid(pid, status, WNOHANG) == pid)
+            return true;
+        usleep(1000);
     }
     return false;
 }
 
-/* Parse the text of --lissom. NULL and "(null)", which Slurm may pass, are the same as "". Returns
- * false, and sets `problem`, if it is invalid. */
-static bool read_text(const char *text, struct settings *settings, char *problem, size_t size)
+/* Return the content of a file as a string; "" if there is none. */
+static char *content(int file)
 {
-    memset(settings, 0, sizeof *settings);
-    if (!text || !*text || strcmp(text, "(null)") == 0)
-        return true;
-    char *copy = strdup(text);
-    if (!copy) {
-        snprintf(problem, size, "no memory");
-        return false;
-    }
-    bool good = true;
-    char *rest = copy;
-    for (char *part; good && (part = strsep(&rest, ","));)
-        good = read_part(part, settings, problem, size);
-    free(copy);
-    return good;
+    off_t size = lseek(file, 0, SEEK_END);
+    char *text = calloc(1, (size_t)(size > 0 ? size : 0) + 1);
+    if (!text || (size > 0 && pread(file, text, (size_t)size, 0) != size))
+        return "";
+    return text;
 }
 
-/* Check the option in srun, sbatch and salloc. The task parses it again: in its own check there is
- * no standard error for a message yet. */
+/* Run `lissom run --print-env` with the options in `text` and this environment. Frees nothing: the
+ * process becomes the task, or submits a job and ends. */
+static struct answer ask(char *lissom, const char *text, char **environment)
+{
+    struct answer answer = {-1, "", "no answer within 5 s, or killed; run it there to see why"};
+    char **argv = command_line(lissom, text);
+    /* If it is ignored, the kernel keeps no exit code. */
+    struct sigaction usual = {.sa_handler = SIG_DFL}, before;
+    sigaction(SIGCHLD, &usual, &before);
+    int output = memfd_create("output", MFD_CLOEXEC), status;
+    int messages = memfd_create("messages", MFD_CLOEXEC);
+    pid_t pid = argv && output >= 0 && messages >= 0 ? fork() : -1;
+    if (pid == 0) {
+        dup2(output, STDOUT_FILENO);
+        dup2(messages, STDERR_FILENO);
+        execve(lissom, argv, environment);
+        dprintf(STDERR_FILENO, "%s", strerror(errno));
+        _exit(NOT_EXECUTABLE);
+    }
+    if (pid < 0) {
+        answer.messages = strerror(errno);
+    } else if (!wait_for(pid, &status, PATIENCE_MS)) {
+        kill(pid, SIGKILL);
+        /* If it hangs in the kernel, as on a file server, leave it: the task must start. */
+        wait_for(pid, &status, 1000);
+    } else if (WIFEXITED(status)) {
+        answer = (struct answer){WEXITSTATUS(status), content(output), content(messages)};
+        char *end = strstr(answer.messages, "\n\n");
+        if (end)
+            *end = 0;
+        if (*answer.messages && answer.messages[strlen(answer.messages) - 1] == '\n')
+            answer.messages[strlen(answer.messages) - 1] = 0;
+        if (strncmp(answer.messages, "error: ", 7) == 0)
+            answer.messages += 7;
+    }
+    sigaction(SIGCHLD, &before, NULL);
+    close(output);
+    close(messages);
+    return answer;
+}
+
+/* --- plugstack.conf --------------------------------------------------------------------------- */
+
+static struct {
+    char *lissom;
+    char *usual; /* text of --lissom for jobs that do not give it */
+} arguments = {LISSOM_BINARY, "off"};
+
+/* Parse the arguments of plugstack.conf. Ignores invalid ones, with a message. */
+static void read_arguments(int count, char **argument)
+{
+    for (int i = 0; i < count; i++) {
+        if (strncmp(argument[i], "bin=/", 5) == 0)
+            arguments.lissom = strdup(argument[i] + 4);
+        else if (strncmp(argument[i], "default=", 8) == 0)
+            arguments.usual = strdup(argument[i] + 8);
+        else
+            slurm_error("lissom: plugstack.conf: %s: no such argument; there are bin=/PATH and "
+                        "default=on|off|OPTIONS",
+                        argument[i]);
+    }
+}
+
+/* --- the option ------------------------------------------------------------------------------- */
+
+/* Check the option in srun, sbatch and salloc. If lissom cannot say whether it is right, the tasks
+ * will. */
 static int check(int value, const char *text, int remote)
 {
     (void)value;
-    struct settings settings;
-    char problem[1024];
-    if (remote || read_text(text, &settings, problem, sizeof problem))
+    if (remote)
         return ESPANK_SUCCESS;
-    slurm_error("lissom: --lissom=%s: %s", text, problem);
+    /* Without variables: a wrong one is no mistake in the option. */
+    struct answer answer = ask(arguments.lissom, text, (char *[]){NULL});
+    if (answer.code != WRONG_USE)
+        return ESPANK_SUCCESS;
+    slurm_error("lissom: --lissom=%s: %s", text, answer.messages);
+    slurm_error("lissom: see `lissom run --help`; separate options by commas, and omit their --");
     return -1;
 }
 
@@ -191,76 +181,12 @@ static struct spank_option option = {
     .cb = check,
 };
 
-/* --- plugstack.conf --------------------------------------------------------------------------- */
-
-struct arguments {
-    const char *library;
-    const char *usual; /* text of --lissom for jobs that do not give it */
-};
-
-/* Parse the arguments of plugstack.conf. Ignores invalid ones; reports them if `say`. */
-static struct arguments read_arguments(int count, char **argument, bool say)
-{
-    struct arguments a = {.library = LISSOM_LIBRARY, .usual = "off"};
-    for (int i = 0; i < count; i++) {
-        struct settings settings;
-        char problem[1024] = "no such argument; there are lib=PATH and default=on|off|OPTIONS";
-        if (strncmp(argument[i], "lib=/", 5) == 0) {
-            a.library = argument[i] + 4;
-        } else if (strncmp(argument[i], "lib=", 4) == 0) {
-            if (say)
-                slurm_error("lissom: plugstack.conf: %s: a path that begins with / is needed",
-                            argument[i]);
-        } else if (strncmp(argument[i], "default=", 8) == 0 &&
-                   read_text(argument[i] + 8, &settings, problem, sizeof problem)) {
-            a.usual = argument[i] + 8;
-        } else if (say) {
-            slurm_error("lissom: plugstack.conf: %s: %s", argument[i], problem);
-        }
-    }
-    return a;
-}
-
 /* --- the task's environment ------------------------------------------------------------------- */
 
-/* Return the value of a variable of the task; NULL if it is not set, or without memory. The caller
- * frees it. */
-static char *get(spank_t spank, const char *name)
+static bool is_first(spank_t spank)
 {
-    char *value = NULL;
-    for (int size = 4096; size <= 1 << 22; size *= 2) {
-        char *larger = realloc(value, (size_t)size);
-        if (!larger)
-            break;
-        value = larger;
-        spank_err_t error = spank_getenv(spank, name, value, size);
-        if (error == ESPANK_SUCCESS)
-            return value;
-        if (error != ESPANK_NOSPACE)
-            break;
-    }
-    free(value);
-    return NULL;
-}
-
-static bool has(spank_t spank, const char *name)
-{
-    char *value = get(spank, name);
-    free(value);
-    return value != NULL;
-}
-
-static bool is_set_to(spank_t spank, const char *name, const char *wanted)
-{
-    char *value = get(spank, name);
-    bool is_it = value && strcmp(value, wanted) == 0;
-    free(value);
-    return is_it;
-}
-
-static bool set(spank_t spank, const char *name, const char *value)
-{
-    return spank_setenv(spank, name, value, 1) == ESPANK_SUCCESS;
+    int task;
+    return spank_get_item(spank, S_TASK_ID, &task) != ESPANK_SUCCESS || task == 0;
 }
 
 /* Print why the program runs natively. Only the first task reports: there may be hundreds on a
@@ -268,8 +194,7 @@ static bool set(spank_t spank, const char *name, const char *value)
 __attribute__((format(printf, 2, 3))) static void runs_without(spank_t spank, const char *format,
                                                                ...)
 {
-    int task;
-    if (spank_get_item(spank, S_TASK_ID, &task) == ESPANK_SUCCESS && task != 0)
+    if (!is_first(spank))
         return;
     char why[1024], node[256] = "";
     va_list args;
@@ -280,181 +205,21 @@ __attribute__((format(printf, 2, 3))) static void runs_without(spank_t spank, co
     slurm_error("lissom: on %s the program runs without it: %s", node, why);
 }
 
-/* --- LD_PRELOAD ------------------------------------------------------------------------------- */
-
-/* Return whether the entry is the runtime of an outer `lissom run`, or of a batch script under
- * lissom. A runtime in a descriptor is usable only in the process that created it. */
-static bool is_runtime(const char *entry, size_t length)
+/* Apply lines of NAME=VALUE. A variable without a value is removed. Returns NULL, or the line that
+ * could not be applied. */
+static char *apply(spank_t spank, char *lines)
 {
-    const char *name = memrchr(entry, '/', length);
-    name = name ? name + 1 : entry;
-    size_t name_length = length - (size_t)(name - entry);
-    const char begin[] = "liblissom", end[] = ".so", descriptor[] = "/proc/self/fd/";
-    return (name_length >= sizeof begin + sizeof end - 2 &&
-            memcmp(name, begin, sizeof begin - 1) == 0 &&
-            memcmp(name + name_length - (sizeof end - 1), end, sizeof end - 1) == 0) ||
-           (length > sizeof descriptor - 1 &&
-            memcmp(entry, descriptor, sizeof descriptor - 1) == 0);
-}
-
-/* Return the entries that are no runtime, separated by colons; NULL without memory. The caller
- * frees it. Sets *had_one to whether there was a runtime. */
-static char *others_preloaded(const char *list, bool *had_one)
-{
-    char *others = malloc(strlen(list) + 1), *end = others;
-    *had_one = false;
-    if (!others)
-        return NULL;
-    for (const char *entry = list; *entry;) {
-        size_t length = strcspn(entry, " :");
-        if (is_runtime(entry, length)) {
-            *had_one = true;
-        } else if (length) {
-            if (end != others)
-                *end++ = ':';
-            end = mempcpy(end, entry, length);
-        }
-        entry += length;
-        entry += *entry != 0;
+    char *rest = NULL;
+    for (char *line = strtok_r(lines, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+        char *value = strchr(line, '=');
+        if (!value)
+            return line;
+        *value++ = 0;
+        if ((*value ? spank_setenv(spank, line, value, 1) : spank_unsetenv(spank, line)) !=
+            ESPANK_SUCCESS)
+            return line;
     }
-    *end = 0;
-    return others;
-}
-
-/* Preload the runtime before the user's libraries. */
-static bool preload(spank_t spank, const char *library)
-{
-    bool had_one;
-    char *list = get(spank, "LD_PRELOAD"), *others = others_preloaded(list ? list : "", &had_one),
-         *whole = NULL;
-    bool done = others && asprintf(&whole, "%s%s%s", library, *others ? ":" : "", others) >= 0 &&
-                set(spank, "LD_PRELOAD", whole);
-    free(list);
-    free(others);
-    free(whole);
-    return done;
-}
-
-/* Return the real path, by which a `lissom run` inside of the task recognizes it; or NULL and *why.
- * The caller frees it. */
-static char *find_library(const char *configured, const char **why)
-{
-    char *path = realpath(configured, NULL);
-    if (!path) {
-        *why = strerror(errno);
-        return NULL;
-    }
-    Elf64_Ehdr header;
-    *why = NULL;
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t got = file >= 0 ? read(file, &header, sizeof header) : -1;
-    if (got < 0)
-        *why = strerror(errno);
-    else if ((size_t)got < sizeof header || memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 ||
-             header.e_ident[EI_CLASS] != ELFCLASS64 || header.e_type != ET_DYN ||
-             header.e_machine != EM_X86_64)
-        *why = "not a library for x86-64";
-    else if (strpbrk(path, " \t\n:;$"))
-        *why = "the loader cannot preload from a path with a blank, colon, semicolon or $";
-    if (file >= 0)
-        close(file);
-    if (!*why)
-        return path;
-    free(path);
     return NULL;
-}
-
-/* --- other settings of `lissom run` ----------------------------------------------------------- */
-
-/* Keep OpenMP's threads from spinning before they block, as idle slots do that instead. Does
- * nothing if the user has chosen how they spin. */
-static bool calm_openmp(spank_t spank)
-{
-    char *policy = get(spank, "OMP_WAIT_POLICY");
-    bool passive = policy && strcasecmp(policy, "active") != 0;
-    free(policy);
-    if (passive || has(spank, "GOMP_SPINCOUNT") || has(spank, "KMP_BLOCKTIME"))
-        return true;
-    return set(spank, "GOMP_SPINCOUNT", "0") && set(spank, "KMP_BLOCKTIME", "0") &&
-           set(spank, LISSOM_ENV_OPENMP, "poll");
-}
-
-/* Set teams of `most` threads, of which the number that the user wanted is active. */
-static bool enlarge_teams(spank_t spank, const char *most)
-{
-    if (has(spank, LISSOM_ENV_ACTIVE_THREADS))
-        return true;
-    char *wanted = get(spank, "OMP_NUM_THREADS");
-    bool done = true;
-    if (wanted) {
-        /* One number for each level of nested regions; blanks are allowed. */
-        wanted[strcspn(wanted, ",")] = 0;
-        char *first = wanted + strspn(wanted, " \t");
-        first[strcspn(first, " \t")] = 0;
-        unsigned n = number(first, LISSOM_MAX_SLOTS);
-        char text[16];
-        snprintf(text, sizeof text, "%u", n);
-        if (n >= 1 && n <= LISSOM_MAX_SLOTS)
-            done = set(spank, LISSOM_ENV_ACTIVE_THREADS, text);
-    }
-    free(wanted);
-    return done && set(spank, "OMP_NUM_THREADS", most) && set(spank, LISSOM_ENV_MAX_THREADS, most);
-}
-
-/* Set all variables. Returns NULL, or the variable that could not be set. The runtime comes last,
- * so that it is loaded with all its settings, or not at all. */
-static const char *set_up(spank_t spank, const struct settings *settings, const char *library)
-{
-    for (int i = 0; i < OPTIONS; i++) {
-        const char *value = settings->value[i];
-        if (i == MAX_THREADS)
-            continue;
-        if (!*value && options[i].otherwise && !has(spank, options[i].variable))
-            value = options[i].otherwise;
-        if (*value && !set(spank, options[i].variable, value))
-            return options[i].variable;
-    }
-    char *inherited = get(spank, LISSOM_ENV_MAX_THREADS);
-    const char *most = *settings->value[MAX_THREADS] ? settings->value[MAX_THREADS] : inherited;
-    bool done = !most || enlarge_teams(spank, most);
-    free(inherited);
-    if (!done)
-        return "OMP_NUM_THREADS";
-    if (!calm_openmp(spank))
-        return "GOMP_SPINCOUNT";
-    return preload(spank, library) ? NULL : "LD_PRELOAD";
-}
-
-/* Remove variables inherited from a batch script or shell under lissom. */
-static void switch_off(spank_t spank)
-{
-    char *list = get(spank, "LD_PRELOAD");
-    bool had_one = false;
-    char *others = list ? others_preloaded(list, &had_one) : NULL;
-    if (others && had_one) {
-        if (*others)
-            set(spank, "LD_PRELOAD", others);
-        else
-            spank_unsetenv(spank, "LD_PRELOAD");
-        /* Only lissom sets this variable, together with the other two. */
-        if (has(spank, LISSOM_ENV_OPENMP)) {
-            spank_unsetenv(spank, LISSOM_ENV_OPENMP);
-            spank_unsetenv(spank, "GOMP_SPINCOUNT");
-            spank_unsetenv(spank, "KMP_BLOCKTIME");
-        }
-        if (has(spank, LISSOM_ENV_MAX_THREADS)) {
-            char *wanted = get(spank, LISSOM_ENV_ACTIVE_THREADS);
-            if (wanted)
-                set(spank, "OMP_NUM_THREADS", wanted);
-            else
-                spank_unsetenv(spank, "OMP_NUM_THREADS");
-            free(wanted);
-            spank_unsetenv(spank, LISSOM_ENV_MAX_THREADS);
-            spank_unsetenv(spank, LISSOM_ENV_ACTIVE_THREADS);
-        }
-    }
-    free(list);
-    free(others);
 }
 
 /* --- called by Slurm -------------------------------------------------------------------------- */
@@ -467,7 +232,7 @@ int slurm_spank_init(spank_t spank, int count, char **argument)
     case S_CTX_REMOTE: break;
     default: return ESPANK_SUCCESS;
     }
-    read_arguments(count, argument, true);
+    read_arguments(count, argument);
     if (spank_option_register(spank, &option) != ESPANK_SUCCESS)
         slurm_error("lissom: Slurm does not take the option --lissom");
     return ESPANK_SUCCESS;
@@ -475,46 +240,38 @@ int slurm_spank_init(spank_t spank, int count, char **argument)
 
 int slurm_spank_task_init(spank_t spank, int count, char **argument)
 {
-    struct arguments arguments = read_arguments(count, argument, false);
-    char *text = NULL;
-    bool asked = spank_option_getopt(spank, &option, &text) == ESPANK_SUCCESS;
+    (void)count;
+    (void)argument;
     /* `sbatch --export=NONE` hides the variables in which Slurm passes sbatch's options to the
      * script's task, except for this one. */
-    char *handed_down = asked ? NULL : get(spank, "SLURM_SPANK__SLURM_SPANK_OPTION_lissom_lissom");
-    if (handed_down) {
-        asked = true;
-        text = handed_down;
-    }
-    struct settings settings;
-    char problem[1024];
-    bool good = read_text(asked ? text : arguments.usual, &settings, problem, sizeof problem);
-    /* srun has checked it, but this node may have another version of the plugin. */
-    if (!good)
-        runs_without(spank, "--lissom=%s: %s", text, problem);
-    free(handed_down);
-    if (!good)
+    static const char handed_down[] = "SLURM_SPANK__SLURM_SPANK_OPTION_lissom_lissom=";
+    char *text = NULL, **environment;
+    if (spank_get_item(spank, S_JOB_ENV, &environment) != ESPANK_SUCCESS) {
+        runs_without(spank, "Slurm does not show the plugin the task's environment");
         return ESPANK_SUCCESS;
-    static const char *const no[] = {"0", "off", "no", "false"};
-    for (size_t i = 0; i < sizeof no / sizeof *no; i++)
-        if (is_set_to(spank, LISSOM_ENV_ENABLE, no[i]))
+    }
+    if (spank_option_getopt(spank, &option, &text) == ESPANK_SUCCESS) {
+        text = text ? text : "";
+    } else {
+        for (char **v = environment; *v && !text; v++)
+            if (strncmp(*v, handed_down, sizeof handed_down - 1) == 0)
+                text = *v + sizeof handed_down - 1;
+        if (!text && strcmp(arguments.usual, "off") == 0)
             return ESPANK_SUCCESS;
-    const char *chosen = settings.value[SWITCH];
-    if (strcmp(chosen, "off") == 0 || (!*chosen && is_set_to(spank, LISSOM_ENV_SWITCH, "off"))) {
-        if (asked)
-            switch_off(spank);
-        return ESPANK_SUCCESS;
+        if (!text)
+            text = arguments.usual;
     }
-
-    const char *why;
-    char *library = find_library(arguments.library, &why);
-    if (!library) {
-        runs_without(spank, "%s: %s; install lissom there, or set lib= in plugstack.conf",
-                     arguments.library, why);
-        return ESPANK_SUCCESS;
-    }
-    const char *variable = set_up(spank, &settings, library);
-    if (variable)
-        runs_without(spank, "%s cannot be set", variable);
-    free(library);
+    struct answer answer = ask(arguments.lissom, text, environment);
+    const char *failed = NULL;
+    if (answer.code == NOT_EXECUTABLE)
+        runs_without(spank, "%s: %s; install lissom there, or set bin= in plugstack.conf",
+                     arguments.lissom, answer.messages);
+    else if (answer.code != 0)
+        runs_without(spank, "%s run --print-env, for --lissom=%s: %s", arguments.lissom, text,
+                     answer.messages);
+    else if ((failed = apply(spank, answer.output)))
+        runs_without(spank, "cannot apply `%s`, for --lissom=%s", failed, text);
+    else if (*answer.messages && is_first(spank))
+        dprintf(STDERR_FILENO, "%s\n", answer.messages);
     return ESPANK_SUCCESS;
 }

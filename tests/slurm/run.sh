@@ -10,6 +10,7 @@ cd "$(dirname "$0")" || exit
 root=$(cd ../.. && pwd)
 target=${CARGO_TARGET_DIR:-$root/target}
 binary=${LISSOM_TEST_BIN:-$target/release/lissom}
+unset LISSOM_TEST_BIN # `verbose` reports unknown variables
 
 skip_all() {
     echo "skipped: $*"

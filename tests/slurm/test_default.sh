@@ -39,10 +39,10 @@ plugin default=off
 srun cat /proc/self/maps >maps
 lacks maps liblissom
 
-# The example file as `make install-slurm` has installed it, and the library at the plugin's default
+# The example file as `make install-slurm` has installed it, and lissom at the plugin's default
 # path.
 grep -v '^#' "$prefix/share/lissom/plugstack.conf" >"$scratch/plugstack.conf"
-has "$scratch/plugstack.conf" "lib=$prefix/lib/lissom/liblissom.so"
+has "$scratch/plugstack.conf" "bin=$prefix/bin/lissom"
 srun --lissom cat /proc/self/maps >maps
 has maps "$runtime"
 plugin

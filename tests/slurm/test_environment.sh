@@ -24,7 +24,10 @@ same switch=kernel,spin=observe,spin-threshold=2000,idle=sleep,share=off \
     "--switch=kernel --spin=observe --spin-threshold=2000 --idle=sleep --share=off"
 same spin=off,spin-threshold=auto,idle=poll,verbose "--spin=off --spin-threshold=auto --idle=poll --verbose"
 has task LISSOM_VERBOSE=1
-same malleable=1,omp-team=slots,max-threads=8 "--malleable=1 --omp-team=slots --max-threads=8"
+same malleable=1,omp-team=slots,omp-schedule=guided \
+    "--malleable=1 --omp-team=slots --omp-schedule=guided"
+has task OMP_SCHEDULE=guided
+same max-threads=8 "--max-threads=8"
 has task OMP_NUM_THREADS=8
 same max-threads=8 "--max-threads=8" "OMP_NUM_THREADS= 3 ,2"
 has task LISSOM_ACTIVE_THREADS=3
@@ -43,3 +46,9 @@ same "" "" GOMP_SPINCOUNT=7
 has task GOMP_SPINCOUNT=7
 same "" "" GLIBC_TUNABLES=glibc.pthread.rseq=1
 has task GLIBC_TUNABLES=glibc.pthread.rseq=1
+
+# The folder in which the runtime keeps what it found in libraries.
+if [ "$(id -u)" != 0 ]; then
+    env -u XDG_RUNTIME_DIR XDG_CACHE_HOME="$work" srun --lissom true
+    [ -d "$work/lissom" ] || fail "no folder for the cache of sites"
+fi

@@ -17,19 +17,21 @@ refused() {
     done
 }
 
-refused cpus=0 '`cpus=0`' cpus=1..1024
-refused cpus=1025 cpus=1..1024
-refused cpus=99999999999999999999 cpus=1..1024
-refused cpus=4x cpus=1..1024
-refused cpus cpus=1..1024
-refused switch=fast 'switch=auto|user|kernel|off'
-refused switch=auto,spin=maybe '`spin=maybe`' 'spin=auto|observe|off'
-refused spin-threshold=-1 'spin-threshold=auto|0..1000000'
-refused idle= 'idle=haltpoll|sleep|poll'
-refused malleable=2 'malleable=0|1'
-refused verbose=yes 'verbose=0|1'
-refused treads=8 'no option `treads=8`' 'cpus=1..1024' 'switch=auto|user|kernel|off' verbose
-refused cpus=4, 'no option ``'
-refused yes 'no option `yes`' 'on, off'
+refused cpus=0 "invalid value '0'" 1..=1024 "see \`lissom run --help\`; separate options by commas"
+refused cpus "'--cpus <N>'"
+refused switch=fast 'possible values: auto, user, kernel, off'
+refused switch=auto,spin=maybe "'maybe'" 'possible values: auto, observe, off'
+refused idle= 'possible values: haltpoll, sleep, poll'
+refused verbose=yes "'yes'"
+refused treads=8 "'--treads'"
+refused yes "'--yes'"
+refused stats "'--print-env[=<FOLDER>]' cannot be used with '--stats"
 queue_is_empty || fail "something was submitted: $(squeue)"
 [ ! -e ran ] || fail "something was run"
+
+# A wrong variable is no mistake of the option. Without lissom here, the tasks check the option.
+LISSOM_CPUS=0 srun --lissom=cpus=1 true 2>messages
+lacks messages 'lissom run --help'
+plugin "bin=$work/nothing-here"
+srun --lissom=treads=8 true 2>messages
+has messages "the program runs without it"

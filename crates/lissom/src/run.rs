@@ -34,7 +34,7 @@ const NUM_THREADS: &str = "OMP_NUM_THREADS";
 /// machine) runs natively; --verbose prints the reason.
 #[derive(Args)]
 #[command(override_usage = "lissom run [OPTIONS] -- <CMD>...
-       lissom run [OPTIONS] --print-env")]
+       lissom run [OPTIONS] --print-env[=<FOLDER>]")]
 #[command(after_long_help = "\
 Exit code: the program's own. 127 if it is not found, 126 if it cannot be
 executed, 2 if an option of lissom is wrong.
@@ -116,9 +116,11 @@ pub struct RunArgs {
     pub verbose: bool,
 
     /// Instead of running a program, print the variables that lissom would add to its environment
-    /// or change, one NAME=VALUE a line, for launchers of containers and jobs
-    #[arg(long, conflicts_with_all = ["stats", "stats_file", "command"])]
-    pub print_env: bool,
+    /// or change, one NAME=VALUE a line, for launchers of containers and jobs. With FOLDER, the
+    /// runtime is not unpacked: LD_PRELOAD names it in this folder, which the program has to see
+    #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true,
+          conflicts_with_all = ["stats", "stats_file", "command"])]
+    pub print_env: Option<Option<PathBuf>>,
 
     /// Program and its arguments
     #[arg(value_name = "CMD", required_unless_present = "print_env", trailing_var_arg = true,
@@ -168,7 +170,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<i32> {
             say(&format!("{} has no meaning: misspelled?", name.to_string_lossy()));
         }
     }
-    if args.print_env {
+    if args.print_env.is_some() {
         return print_env(&args, environment, verbose);
     }
 
@@ -240,9 +242,13 @@ fn print_env(args: &RunArgs, before: Environment, verbose: bool) -> anyhow::Resu
     names.dedup();
     let mut text = Vec::new();
     for name in names.into_iter().filter(|name| after.get(name) != before.get(name)) {
-        text.extend(
-            [name.as_bytes(), b"=", after.get(name).unwrap_or_default().as_bytes(), b"\n"].concat(),
+        let value = after.get(name).unwrap_or_default().as_bytes();
+        anyhow::ensure!(
+            !value.contains(&b'\n'),
+            "cannot print {}: its value has a line break; remove it",
+            name.display()
         );
+        text.extend([name.as_bytes(), b"=", value, b"\n"].concat());
     }
     ui::output::print(&text)?;
     Ok(0)
@@ -250,7 +256,10 @@ fn print_env(args: &RunArgs, before: Environment, verbose: bool) -> anyhow::Resu
 
 /// Set the variables for the loader and the runtime. Returns the path of the runtime.
 fn manage(environment: &mut Environment, args: &RunArgs, verbose: bool) -> io::Result<PathBuf> {
-    let runtime = unpack::unpack()?;
+    let runtime = match &args.print_env {
+        Some(Some(folder)) => folder.join(unpack::file_name()),
+        _ => unpack::unpack()?,
+    };
     let mut preload = vec![runtime.clone().into_os_string()];
     preload.extend(others_preloaded(environment));
     environment.set("LD_PRELOAD", preload.join(OsStr::new(":")));
@@ -279,24 +288,42 @@ fn manage(environment: &mut Environment, args: &RunArgs, verbose: bool) -> io::R
 
 /// Return the caller's own entries of LD_PRELOAD, without the runtime of an outer `lissom run`.
 fn others_preloaded(environment: &Environment) -> Vec<OsString> {
+    preloaded(environment).into_iter().filter(|entry| !unpack::is_runtime(entry)).collect()
+}
+
+fn preloaded(environment: &Environment) -> Vec<OsString> {
     let list = environment.get("LD_PRELOAD").unwrap_or_default();
     list.as_bytes()
         .split(|b| b" :".contains(b))
         .map(|entry| OsString::from_vec(entry.to_vec()))
-        .filter(|entry| !entry.is_empty() && !unpack::is_runtime(entry))
+        .filter(|entry| !entry.is_empty())
         .collect()
 }
 
-/// Remove the runtime of an outer `lissom run` from LD_PRELOAD.
+/// Remove the runtime of an outer `lissom run` from LD_PRELOAD, and undo its settings of OpenMP.
 fn remove_runtime(environment: &mut Environment) {
-    if environment.get("LD_PRELOAD").is_none() {
+    let others = others_preloaded(environment);
+    if others.len() == preloaded(environment).len() {
         return;
     }
-    let others = others_preloaded(environment);
     if others.is_empty() {
         environment.remove("LD_PRELOAD");
     } else {
         environment.set("LD_PRELOAD", others.join(OsStr::new(":")));
+    }
+    // Only lissom sets LISSOM_OPENMP, together with the other two.
+    if environment.get(abi::ENV_OPENMP).is_some() {
+        for name in [abi::ENV_OPENMP, GOMP_SPIN, KMP_SPIN] {
+            environment.remove(name);
+        }
+    }
+    if environment.get(abi::ENV_MAX_THREADS).is_some() {
+        match environment.get(abi::ENV_ACTIVE_THREADS).map(OsStr::to_os_string) {
+            Some(wanted) => environment.set(NUM_THREADS, wanted),
+            None => environment.remove(NUM_THREADS),
+        }
+        environment.remove(abi::ENV_MAX_THREADS);
+        environment.remove(abi::ENV_ACTIVE_THREADS);
     }
 }
 
@@ -434,5 +461,29 @@ mod tests {
         assert_eq!(others_preloaded(&environment), ["/lib/other.so", "/lib/third.so"]);
         remove_runtime(&mut environment);
         assert_eq!(environment.get("LD_PRELOAD"), Some(OsStr::new("/lib/other.so:/lib/third.so")));
+        // A descriptor that this process lacks is another process's runtime.
+        environment.set("LD_PRELOAD", "/proc/self/fd/987:/lib/other.so");
+        assert_eq!(others_preloaded(&environment), ["/lib/other.so"]);
+    }
+
+    #[test]
+    fn runtime_removed() {
+        let mut environment = Environment::inherited();
+        for (name, value) in [
+            ("LD_PRELOAD", "/x/liblissom-0123.so"),
+            (abi::ENV_OPENMP, "poll"),
+            (GOMP_SPIN, "0"),
+            (KMP_SPIN, "0"),
+            (abi::ENV_MAX_THREADS, "8"),
+            (abi::ENV_ACTIVE_THREADS, "3"),
+            (NUM_THREADS, "8"),
+        ] {
+            environment.set(name, value);
+        }
+        remove_runtime(&mut environment);
+        assert_eq!(environment.get(NUM_THREADS), Some(OsStr::new("3")));
+        for name in ["LD_PRELOAD", abi::ENV_OPENMP, GOMP_SPIN, KMP_SPIN, abi::ENV_MAX_THREADS] {
+            assert_eq!(environment.get(name), None);
+        }
     }
 }

@@ -221,7 +221,8 @@ fn in_memory() -> io::Result<PathBuf> {
     Ok(path)
 }
 
-/// Return whether an entry of LD_PRELOAD is a runtime that lissom put there.
+/// Return whether an entry of LD_PRELOAD is a runtime that lissom put there. It may be in memory of
+/// another process, whose descriptor this one lacks.
 pub fn is_runtime(entry: &OsStr) -> bool {
     let path = Path::new(entry);
     let named = |p: &Path| {
@@ -230,6 +231,8 @@ pub fn is_runtime(entry: &OsStr) -> bool {
         })
     };
     named(path)
-        || fs::read_link(path)
-            .is_ok_and(|to| to.as_os_str().as_bytes().starts_with(b"/memfd:liblissom.so"))
+        || match fs::read_link(path) {
+            Ok(to) => to.as_os_str().as_bytes().starts_with(b"/memfd:liblissom.so"),
+            Err(_) => path.starts_with("/proc/self/fd"),
+        }
 }

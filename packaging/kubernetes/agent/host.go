@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"syscall"
 )
 
@@ -23,40 +22,27 @@ import (
 // container is created.
 var libFolders = []string{"lib/x86_64-linux-gnu", "lib64", "lib"}
 
-// currentFile holds the name of the library for new containers. Other libraries in the folder are
-// for containers that run already.
-const currentFile = "current"
-
-// library returns the file name of the library in folder. It fails unless programs may safely load
-// from the folder.
-func library(folder string) (string, error) {
-	content, err := os.ReadFile(filepath.Join(folder, currentFile))
-	if err != nil {
-		return "", fmt.Errorf("no runtime is installed: %w", err)
-	}
-	name := strings.TrimSpace(string(content))
-	if !isRuntime(name) || name != filepath.Base(name) {
-		return "", fmt.Errorf("%s/%s does not name a library of lissom", folder, currentFile)
-	}
+// checkLibrary returns an error unless programs may safely load this library from folder.
+func checkLibrary(folder, name string) error {
 	if err := trusted(folder, fs.ModeDir); err != nil {
-		return "", err
+		return err
 	}
 	for _, lib := range libFolders {
 		if err := trusted(filepath.Join(folder, lib), fs.ModeDir); err != nil {
-			return "", err
+			return err
 		}
 		if err := trusted(filepath.Join(folder, lib, name), 0); err != nil {
-			return "", err
+			return err
 		}
 	}
-	return name, nil
+	return nil
 }
 
 // trusted returns an error unless path is of this type and only root can change it.
 func trusted(path string, kind fs.FileMode) error {
 	info, err := os.Lstat(path)
 	if err != nil {
-		return err
+		return fmt.Errorf("no runtime is installed: %w; `lissom-agent install` installs it", err)
 	}
 	owner := info.Sys().(*syscall.Stat_t).Uid
 	switch {
@@ -100,10 +86,7 @@ func install(lissom, folder string) (string, error) {
 			return "", err
 		}
 	}
-	err = replace(filepath.Join(folder, currentFile), func(temporary string) error {
-		return os.WriteFile(temporary, []byte(name+"\n"), 0o644)
-	})
-	return name, err
+	return name, nil
 }
 
 // replace calls make with a temporary name and renames the result to path, so that no process sees

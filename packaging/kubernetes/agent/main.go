@@ -39,7 +39,7 @@ func main() {
 	flag.StringVar(&a.socket, "socket", api.DefaultSocketPath, "the container runtime's socket for NRI plugins")
 	flag.StringVar(&a.index, "index", "95", "place among the NRI plugins, 00 to 99: after those that set LD_PRELOAD too")
 	flag.StringVar(&a.folder, "folder", "/opt/lissom", "the runtime's folder, on the host and, under the same name, here")
-	flag.StringVar(&a.lissom, "lissom", "/usr/bin/lissom", "for install: the binary that the runtime comes with")
+	flag.StringVar(&a.lissom, "lissom", "/usr/bin/lissom", "the binary that contains the runtime and knows the variables for it")
 	flag.StringVar(&a.namespaces, "namespaces", "", "namespaces, separated by commas, all of whose pods are opted in")
 	flag.StringVar(&a.manager, "manager", "", "socket of the host's `lissom manager`, to be shown to containers (default none)")
 	flag.StringVar(&a.listen, "listen", ":8787", "address for probes and metrics")
@@ -81,17 +81,23 @@ func (a *arguments) serve(log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	server := &http.Server{Handler: status.handler(a.folder), ReadHeaderTimeout: 5 * time.Second}
+	// As for a container without variables and options.
+	ready := func() error {
+		_, name, err := underLissom(ctx, a.lissom, nil, nil)
+		if err == nil {
+			err = checkLibrary(a.folder, name)
+		}
+		return err
+	}
+	server := &http.Server{Handler: status.handler(ready), ReadHeaderTimeout: 5 * time.Second}
 	go server.Serve(listener)
 	defer server.Close()
 	log.Info("listens", "address", listener.Addr().String())
 
-	if name, err := library(a.folder); err != nil {
+	if err := ready(); err != nil {
 		log.Warn("containers run natively", "reason", err.Error())
-	} else {
-		log.Info("has a runtime", "library", name)
 	}
-	plugin := &plugin{log: log, status: status, folder: filepath.Clean(a.folder), manager: a.manager}
+	plugin := &plugin{log: log, status: status, folder: filepath.Clean(a.folder), lissom: a.lissom, manager: a.manager}
 	plugin.namespaces = strings.FieldsFunc(a.namespaces, func(r rune) bool { return r == ',' || r == ' ' })
 	return stayConnected(ctx, log, plugin, a)
 }

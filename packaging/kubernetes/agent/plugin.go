@@ -29,6 +29,7 @@ type plugin struct {
 	log        *slog.Logger
 	status     *status
 	folder     string   // the runtime's folder, on the host and here
+	lissom     string   // the binary
 	namespaces []string // all their pods are opted in
 	manager    string   // socket of `lissom manager`; "": not mounted into containers
 }
@@ -52,7 +53,7 @@ func (p *plugin) Synchronize(_ context.Context, pods []*api.PodSandbox, containe
 	return nil, nil
 }
 
-func (p *plugin) CreateContainer(_ context.Context, pod *api.PodSandbox, container *api.Container) (adjustment *api.ContainerAdjustment, _ []*api.ContainerUpdate, _ error) {
+func (p *plugin) CreateContainer(ctx context.Context, pod *api.PodSandbox, container *api.Container) (adjustment *api.ContainerAdjustment, _ []*api.ContainerUpdate, _ error) {
 	log := p.log.With("container", about(pod, container))
 	// A crash would cost not only this container's adjustment, but also those of the next
 	// seconds.
@@ -69,7 +70,7 @@ func (p *plugin) CreateContainer(_ context.Context, pod *api.PodSandbox, contain
 		return nil, nil, nil
 	}
 	if err == nil {
-		adjustment, err = p.adjustment(pod, container)
+		adjustment, err = p.adjustment(ctx, pod, container)
 	}
 	if err != nil {
 		log.Warn("runs natively", "reason", err.Error())
@@ -81,24 +82,21 @@ func (p *plugin) CreateContainer(_ context.Context, pod *api.PodSandbox, contain
 	return adjustment, nil, nil
 }
 
-func (p *plugin) adjustment(pod *api.PodSandbox, container *api.Container) (*api.ContainerAdjustment, error) {
-	chosen, err := chosen(pod.GetAnnotations(), container.GetName())
+func (p *plugin) adjustment(
+	ctx context.Context, pod *api.PodSandbox, container *api.Container,
+) (*api.ContainerAdjustment, error) {
+	options, key := chosen(pod.GetAnnotations(), container.GetName())
+	set, name, err := underLissom(ctx, p.lissom, container.GetEnv(), options)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w; options come from annotation %s", err, key)
 	}
-	env := environmentOf(container.GetEnv())
-	if reason := env.nativeBecause(chosen); reason != "" {
-		return nil, fmt.Errorf("%s", reason)
-	}
-	name, err := library(p.folder)
-	if err != nil {
+	if err := checkLibrary(p.folder, name); err != nil {
 		return nil, err
 	}
 	adjustment := &api.ContainerAdjustment{}
 	if err := mount(adjustment, container, p.folder, containerFolder); err != nil {
 		return nil, err
 	}
-	set := env.underLissom(containerFolder+"/$LIB/"+name, chosen)
 	if p.manager != "" {
 		if err := p.addManager(adjustment, container, set); err != nil {
 			p.log.With("container", about(pod, container)).Warn("runs without the manager", "reason", err.Error())
@@ -108,7 +106,7 @@ func (p *plugin) adjustment(pod *api.PodSandbox, container *api.Container) (*api
 		// Another plugin may have set it. Both values apply, since ours includes the
 		// other's. NRI would see a conflict and not create the container, so remove the old
 		// value first.
-		if _, ok := env[name]; ok {
+		if isSet(container.GetEnv(), name) {
 			adjustment.RemoveEnv(name)
 		}
 		adjustment.AddEnv(name, set[name])
@@ -185,9 +183,9 @@ func (p *plugin) note(pod *api.PodSandbox, container *api.Container) {
 // isManaged reports whether the container was created under lissom, by this agent or an earlier
 // one.
 func isManaged(container *api.Container) bool {
-	entries := strings.Split(environmentOf(container.GetEnv())["LD_PRELOAD"], ":")
-	return slices.ContainsFunc(entries, func(entry string) bool {
-		return strings.HasPrefix(entry, containerFolder+"/") && isRuntime(entry)
+	return slices.ContainsFunc(container.GetEnv(), func(entry string) bool {
+		name, value, _ := strings.Cut(entry, "=")
+		return name == "LD_PRELOAD" && slices.ContainsFunc(strings.Split(value, ":"), isOurs)
 	})
 }
 

@@ -79,13 +79,13 @@ func (s *status) isConnected() (connected bool) {
 }
 
 // handler serves /healthz, /readyz and, in Prometheus' text format, /metrics.
-func (s *status) handler(folder string) http.Handler {
+func (s *status) handler(ready func() error) http.Handler {
 	mux := http.NewServeMux()
 	// Any answer is enough: without the container runtime the agent waits for it, and a restart
 	// would not help.
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		if _, err := library(folder); err != nil {
+		if err := ready(); err != nil {
 			http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		} else if !s.isConnected() {
 			http.Error(w, "not connected to the container runtime", http.StatusServiceUnavailable)

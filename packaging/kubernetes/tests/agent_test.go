@@ -89,13 +89,14 @@ func install(t *testing.T, folder string) {
 	}
 }
 
+// current returns the file name of the only library in the folder.
 func current(t *testing.T, folder string) string {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join(folder, "current"))
-	if err != nil {
-		t.Fatal(err)
+	found, err := filepath.Glob(filepath.Join(folder, "lib64", "liblissom-*.so"))
+	if err != nil || len(found) != 1 {
+		t.Fatalf("libraries in %s: %v, %v", folder, found, err)
 	}
-	return strings.TrimSpace(string(content))
+	return filepath.Base(found[0])
 }
 
 // agent is a running agent.
@@ -111,7 +112,7 @@ type agent struct {
 func startAgent(t *testing.T, arguments ...string) *agent {
 	t.Helper()
 	a := &agent{t: t, ended: make(chan struct{})}
-	a.command = exec.Command(agentBinary, append([]string{"-listen", "127.0.0.1:0"}, arguments...)...)
+	a.command = exec.Command(agentBinary, append([]string{"-listen", "127.0.0.1:0", "-lissom", lissomBinary(t)}, arguments...)...)
 	output, err := a.command.StderrPipe()
 	if err != nil {
 		t.Fatal(err)

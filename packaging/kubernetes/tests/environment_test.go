@@ -6,28 +6,16 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
-	"os"
 	"os/exec"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
 )
 
-// optionValues holds every value of every option that an annotation may have, or the bounds.
-var optionValues = map[string][]string{
-	"switch":         {"auto", "user", "kernel", "off"},
-	"spin":           {"auto", "observe", "off"},
-	"spin-threshold": {"auto", "0", "1000", "1000000"},
-	"cpus":           {"1", "4", "1024"},
-	"idle":           {"sleep", "poll", "haltpoll"},
-	"share":          {"auto", "off"},
-	"malleable":      {"0", "1"},
-	"omp-team":       {"program", "slots"},
-	"max-threads":    {"1", "8", "1024"},
-	"verbose":        {"0", "1"},
-}
+// allOptions is an option of each kind of value, with values other than the defaults.
+var allOptions = []string{"switch=user", "spin=observe", "spin-threshold=2us", "cpus=4", "idle=poll", "share=off",
+	"malleable=1", "omp-team=slots", "max-threads=8", "omp-schedule=guided", "verbose"}
 
 // environments are settings of images and pods. Each is compared without options, and with
 // max-threads=8, which reads most variables.
@@ -88,19 +76,12 @@ func TestEnvironmentIsThatOfRun(t *testing.T) {
 		})
 	}
 	compare(nil)
-	var all []string
-	for _, name := range slices.Sorted(maps.Keys(optionValues)) {
-		values := optionValues[name]
-		for _, value := range values {
-			compare(nil, name+"="+value)
-		}
-		all = append(all, name+"="+values[1])
-	}
-	compare(nil, all...)
+	compare(nil, allOptions...)
+	compare(nil, "switch=off")
 	for _, environment := range environments {
 		compare(environment)
 		compare(environment, "max-threads=8")
-		compare(environment, all...)
+		compare(environment, allOptions...)
 	}
 }
 
@@ -109,15 +90,7 @@ func environmentOfRun(t *testing.T, environment, options []string) map[string]st
 	t.Helper()
 	arguments := []string{"run"}
 	for _, option := range options {
-		switch option {
-		case "verbose=1":
-			arguments = append(arguments, "--verbose")
-		case "verbose=0": // the command has no such option, but reads the variable
-			environment = slices.DeleteFunc(slices.Clone(environment), func(v string) bool { return strings.HasPrefix(v, "LISSOM_VERBOSE=") })
-			environment = append(environment, "LISSOM_VERBOSE=0")
-		default:
-			arguments = append(arguments, "--"+option)
-		}
+		arguments = append(arguments, "--"+option)
 	}
 	command := exec.Command(lissomBinary(t), append(arguments, "--", "/usr/bin/env", "--null")...)
 	command.Env = append([]string{}, environment...) // nil would be that of the test
@@ -142,20 +115,4 @@ func lines(variables map[string]string) string {
 		fmt.Fprintf(&text, "    %s=%s\n", name, variables[name])
 	}
 	return text.String()
-}
-
-// TestAllOptionsAreCompared checks that optionValues has every option of the agent.
-func TestAllOptionsAreCompared(t *testing.T) {
-	source, err := os.ReadFile("../agent/optin.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var names []string
-	for _, m := range regexp.MustCompile(`(?m)^\t"([a-z-]+)": +\{"LISSOM_`).FindAllStringSubmatch(string(source), -1) {
-		names = append(names, m[1])
-	}
-	slices.Sort(names)
-	if compared := slices.Sorted(maps.Keys(optionValues)); !slices.Equal(names, compared) {
-		t.Errorf("the agent has the options %v, compared are %v", names, compared)
-	}
 }

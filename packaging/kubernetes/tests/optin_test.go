@@ -3,9 +3,6 @@
 package tests
 
 import (
-	"os"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -118,7 +115,7 @@ func TestEnvironmentOfTheUser(t *testing.T) {
 			map[string]string{"LISSOM_IDLE": "sleep", "LISSOM_CPUS": "3"}},
 		"options come before variables": {[]string{"LISSOM_IDLE=sleep"}, "idle=poll",
 			map[string]string{"LISSOM_IDLE": "poll"}},
-		"all options": {nil, "switch=user, cpus=4,spin=observe,spin-threshold=1000,idle=sleep,share=off,malleable=1,omp-team=program,verbose=1",
+		"all options": {nil, "switch=user, cpus=4,spin=observe,spin-threshold=1000,idle=sleep,share=off,malleable=1,omp-team=program,verbose",
 			map[string]string{"LISSOM_SWITCH": "user", "LISSOM_CPUS": "4", "LISSOM_SPIN": "observe", "LISSOM_SPIN_THRESHOLD": "1000",
 				"LISSOM_IDLE": "sleep", "LISSOM_SHARE": "off", "LISSOM_MALLEABLE": "1", "LISSOM_OMP_TEAM": "program", "LISSOM_VERBOSE": "1"}},
 		"larger teams": {[]string{"OMP_NUM_THREADS=4,2"}, "max-threads=16",
@@ -158,7 +155,9 @@ func TestMalformedAnnotations(t *testing.T) {
 		"zero":          {"lissom.dev/run": "true", "lissom.dev/options": "cpus=0"},
 		"too-many":      {"lissom.dev/run": "true", "lissom.dev/options": "cpus=1025"},
 		"overflow":      {"lissom.dev/run": "true", "lissom.dev/options": "cpus=99999999999999999999"},
-		"padded":        {"lissom.dev/run": "true", "lissom.dev/options": "cpus=+2"},
+		"help":          {"lissom.dev/run": "true", "lissom.dev/options": "help"},
+		"other-folder":  {"lissom.dev/run": "true", "lissom.dev/options": "print-env=/tmp"},
+		"statistics":    {"lissom.dev/run": "true", "lissom.dev/options": "stats-file=/tmp/stats"},
 		"wrong-word":    {"lissom.dev/run": "true", "lissom.dev/options": "switch=USER"},
 		"twice":         {"lissom.dev/run": "true", "lissom.dev/options": "cpus=2,cpus=3"},
 		"not-text":      {"lissom.dev/run": "true", "lissom.dev/options": "cpus=2\x00,\x01"},
@@ -178,6 +177,26 @@ func TestMalformedAnnotations(t *testing.T) {
 	}
 }
 
+// TestWrongVariables: the container is created as without annotations, and the log names the
+// variable.
+func TestWrongVariables(t *testing.T) {
+	n := newNode(t)
+	agent := n.agent(installed(t))
+	wrong := []string{"LISSOM_CPUS=0", "LISSOM_MAX_THREADS=x", "LISSOM_SWITCH=", "LD_PRELOAD=a\nb.so"}
+	for _, variable := range wrong {
+		name, _, _ := strings.Cut(variable, "=")
+		t.Run(name, func(t *testing.T) {
+			a := optedIn(variable)
+			a.container = strings.ToLower(name)
+			n.create(a).checkNative(t)
+			line := agent.said("runs natively", of(a.container))
+			if !strings.Contains(line["reason"].(string), name) {
+				t.Errorf("the log says: %v", line)
+			}
+		})
+	}
+}
+
 func TestMountsInTheWay(t *testing.T) {
 	n := newNode(t)
 	agent := n.agent(installed(t))
@@ -193,35 +212,5 @@ func TestMountsInTheWay(t *testing.T) {
 			made.checkNative(t)
 			agent.said("runs natively", of(a.container))
 		}
-	}
-}
-
-// TestNamesOfVariables checks that the agent uses the variable names of runtime/abi.h.
-func TestNamesOfVariables(t *testing.T) {
-	header, err := os.ReadFile("../../../runtime/abi.h")
-	if err != nil {
-		t.Fatal(err)
-	}
-	known := map[string]bool{}
-	for _, m := range regexp.MustCompile(`(?m)^#define LISSOM_ENV_\w+ "(\w+)"`).FindAllStringSubmatch(string(header), -1) {
-		known[m[1]] = true
-	}
-	if len(known) < 10 {
-		t.Fatalf("only these are defined: %v", known)
-	}
-	sources, _ := filepath.Glob("../agent/*.go")
-	for _, source := range sources {
-		text, err := os.ReadFile(source)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range regexp.MustCompile(`"(LISSOM(_\w+)?)"`).FindAllStringSubmatch(string(text), -1) {
-			if !known[m[1]] {
-				t.Errorf("%s: the runtime does not know %s", source, m[1])
-			}
-		}
-	}
-	if !regexp.MustCompile(`(?m)^#define LISSOM_MAX_SLOTS 1024$`).Match(header) {
-		t.Error("LISSOM_MAX_SLOTS is not 1024 any more")
 	}
 }
