@@ -34,6 +34,10 @@ enum {
 };
 
 extern char *__libc_stack_end __attribute__((weak));
+/* glibc's pthread_atfork calls this. Weak, because musl lacks it, and loads this library into
+ * programs that one under lissom starts. */
+int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *) __attribute__((weak));
+extern void *__dso_handle __attribute__((visibility("hidden")));
 
 struct range {
     uintptr_t lo, hi;
@@ -188,7 +192,7 @@ static void maps_shared(void)
     if (!own.begin || sched.active || own.armed_by == prim_pid())
         return;
     if (!own.forks)
-        own.forks = !pthread_atfork(NULL, NULL, forked);
+        own.forks = __register_atfork && !__register_atfork(NULL, NULL, forked, &__dso_handle);
     own.loader = loader_range();
     if (task_is_traced(prim_pid()) || (!own.libc.hi && !libc_code(&own.libc.lo, &own.libc.hi)) ||
         !arm())

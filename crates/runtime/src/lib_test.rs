@@ -58,3 +58,17 @@ fn every_loader_knows_the_runtimes_relocations() {
     kinds.retain(|kind| !KNOWN.contains(kind));
     assert!(kinds.is_empty(), "{kinds:?}");
 }
+
+/// musl's loader ends a program whose preloaded library needs a function that musl lacks.
+#[test]
+fn every_libc_has_the_functions_that_the_runtime_calls() {
+    use object::{Object as _, ObjectSymbol as _};
+    const IN_EACH: &[&str] = &["__errno_location", "dl_iterate_phdr", "getauxval", "sched_yield"];
+    let data = &*crate::abi::RUNTIME.to_vec();
+    let file = object::File::parse(data).expect("an ELF file");
+    let needed = file.dynamic_symbols().filter(|s| s.is_undefined() && !s.is_weak());
+    let names: Vec<&str> = needed.filter_map(|s| s.name().ok()).filter(|n| !n.is_empty()).collect();
+    assert!(!names.is_empty());
+    let rare: Vec<_> = names.iter().filter(|n| !IN_EACH.contains(n)).collect();
+    assert!(rare.is_empty(), "make these weak: {rare:?}");
+}
