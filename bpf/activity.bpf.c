@@ -64,7 +64,8 @@ static struct activity *slot_of(__u32 slot) { return bpf_map_lookup_elem(&proces
 static struct activity *process_of(struct thread *thread)
 {
     __u64 start = *(volatile __u64 *)&thread->start;
-    if (start == 0) return NULL;
+    if (start == 0)
+        return NULL;
     struct activity *process = slot_of(thread->slot);
     return process && process->start == start ? process : NULL;
 }
@@ -75,18 +76,24 @@ static void count(struct activity *process, int by)
     __s32 before = __sync_fetch_and_add(&process->runnable, by), after = before + by;
     __s64 now = bpf_ktime_get_ns();
     /* Negative for a moment, if the changes of a pair come in the wrong order. */
-    if (before < 0) before = 0;
-    if (after < 0) after = 0;
-    if (before > ACTIVITY_LAST) before = ACTIVITY_LAST;
-    if (after > ACTIVITY_LAST) after = ACTIVITY_LAST;
-    if (before == after) return;
+    if (before < 0)
+        before = 0;
+    if (after < 0)
+        after = 0;
+    if (before > ACTIVITY_LAST)
+        before = ACTIVITY_LAST;
+    if (after > ACTIVITY_LAST)
+        after = ACTIVITY_LAST;
+    if (before == after)
+        return;
     __sync_fetch_and_add(&process->time[before], now);
     __sync_fetch_and_add(&process->time[after], -now);
 }
 
 static void set_runnable(struct thread *thread, __u32 runnable)
 {
-    if (*(volatile __u32 *)&thread->runnable == runnable) return;
+    if (*(volatile __u32 *)&thread->runnable == runnable)
+        return;
     struct activity *process = process_of(thread);
     if (process && __sync_lock_test_and_set(&thread->runnable, runnable) != runnable)
         count(process, runnable ? 1 : -1);
@@ -100,7 +107,8 @@ static struct thread *thread_of(struct task_struct *task)
 static __u32 state_of(struct task_struct *task)
 {
     struct task_struct___state *old = (void *)task;
-    if (bpf_core_field_exists(old->state)) return old->state;
+    if (bpf_core_field_exists(old->state))
+        return old->state;
     return task->__state;
 }
 
@@ -109,10 +117,12 @@ static bool make_process(__u32 pid, __u32 *slot)
 {
     if (bpf_map_pop_elem(&free_slots, slot) != 0) {
         *slot = __sync_fetch_and_add(&state.used, 1);
-        if (!slot_of(*slot)) __sync_fetch_and_add(&state.used, -1);
+        if (!slot_of(*slot))
+            __sync_fetch_and_add(&state.used, -1);
     }
     struct activity *process = slot_of(*slot);
-    if (!process) return false;
+    if (!process)
+        return false;
     for (int i = 1; i <= ACTIVITY_LAST; i++)
         process->time[i] = 0;
     __u64 now = bpf_ktime_get_ns();
@@ -129,7 +139,8 @@ static bool make_process(__u32 pid, __u32 *slot)
 static void free_process(__u32 slot)
 {
     struct activity *process = slot_of(slot);
-    if (!process) return;
+    if (!process)
+        return;
     process->start = 0;
     bpf_map_push_elem(&free_slots, &slot, BPF_ANY);
 }
@@ -150,7 +161,8 @@ static bool find_process(__u32 pid, enum process is, __u32 *slot)
         return true;
     }
     /* If its leader found no room, nothing would free the slot. */
-    if (is == KNOWN) return false;
+    if (is == KNOWN)
+        return false;
     if (!make_process(pid, slot)) {
         __sync_fetch_and_add(&state.lost, 1);
         return false;
@@ -159,21 +171,24 @@ static bool find_process(__u32 pid, enum process is, __u32 *slot)
         return true;
     free_process(*slot);
     known = bpf_map_lookup_elem(&slots, &pid);
-    if (known) *slot = *known;
+    if (known)
+        *slot = *known;
     return known;
 }
 
 /* Count a thread from now on. Returns its storage, or NULL. Pre: no run queue's lock is held. */
 static struct thread *adopt(struct task_struct *task, enum process is)
 {
-    if (task->flags & PF_KTHREAD) return NULL;
+    if (task->flags & PF_KTHREAD)
+        return NULL;
     struct thread *thread =
         bpf_task_storage_get(&threads, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
     if (!thread) {
         __sync_fetch_and_add(&state.lost, 1);
         return NULL;
     }
-    if (__sync_lock_test_and_set(&thread->adopted, 1)) return thread;
+    if (__sync_lock_test_and_set(&thread->adopted, 1))
+        return thread;
     __u32 slot;
     struct activity *process = find_process(task->tgid, is, &slot) ? slot_of(slot) : NULL;
     if (!process) {
@@ -211,10 +226,12 @@ int BPF_PROG(executed, struct task_struct *task)
     /* A kernel thread may become a process by this; any other thread has been adopted before. It
      * runs. */
     struct thread *thread = adopt(task, UNKNOWN);
-    if (!thread) return 0;
+    if (!thread)
+        return 0;
     set_runnable(thread, 1);
     struct activity *process = process_of(thread);
-    if (process) __sync_fetch_and_add(&process->execs, 1);
+    if (process)
+        __sync_fetch_and_add(&process->execs, 1);
     return 0;
 }
 
@@ -222,7 +239,8 @@ SEC("tp_btf/sched_wakeup_new")
 int BPF_PROG(woken_new, struct task_struct *task)
 {
     struct thread *thread = thread_of(task);
-    if (thread) set_runnable(thread, 1);
+    if (thread)
+        set_runnable(thread, 1);
     return 0;
 }
 
@@ -230,7 +248,8 @@ SEC("tp_btf/sched_wakeup")
 int BPF_PROG(woken, struct task_struct *task)
 {
     struct thread *thread = thread_of(task);
-    if (thread) set_runnable(thread, 1);
+    if (thread)
+        set_runnable(thread, 1);
     return 0;
 }
 
@@ -257,11 +276,14 @@ SEC("tp_btf/sched_process_free")
 int BPF_PROG(freed, struct task_struct *task)
 {
     __u32 pid = task->tgid;
-    if (task->pid != task->tgid) return 0;
+    if (task->pid != task->tgid)
+        return 0;
     struct thread *thread = thread_of(task);
-    if (!thread || !process_of(thread)) return 0;
+    if (!thread || !process_of(thread))
+        return 0;
     __u32 slot = thread->slot, *known = bpf_map_lookup_elem(&slots, &pid);
-    if (known && *known == slot) bpf_map_delete_elem(&slots, &pid);
+    if (known && *known == slot)
+        bpf_map_delete_elem(&slots, &pid);
     free_process(slot);
     return 0;
 }
@@ -273,13 +295,17 @@ SEC("iter/task")
 int found(struct bpf_iter__task *context)
 {
     struct task_struct *task = context->task;
-    if (!task || (task->exit_state && task->pid != task->tgid)) return 0;
+    if (!task || (task->exit_state && task->pid != task->tgid))
+        return 0;
     struct thread *thread = adopt(task, UNKNOWN);
-    if (!thread) return 0;
+    if (!thread)
+        return 0;
     if (state_of(task) == TASK_RUNNING) {
         set_runnable(thread, 1);
-        if (state_of(task) != TASK_RUNNING) set_runnable(thread, 0);
+        if (state_of(task) != TASK_RUNNING)
+            set_runnable(thread, 0);
     }
-    if (task->exit_state) end(thread);
+    if (task->exit_state)
+        end(thread);
     return 0;
 }

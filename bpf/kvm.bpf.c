@@ -125,10 +125,12 @@ struct {
 static struct kvm_counts *counts_of(struct kvm_vm *vm)
 {
     struct kvm_counts *counts = bpf_map_lookup_elem(&vms, vm);
-    if (counts) return counts;
+    if (counts)
+        return counts;
     bpf_map_update_elem(&vms, vm, &nothing, BPF_NOEXIST);
     counts = bpf_map_lookup_elem(&vms, vm);
-    if (!counts) ADD(state.lost, 1);
+    if (!counts)
+        ADD(state.lost, 1);
     return counts;
 }
 
@@ -145,18 +147,22 @@ static struct paused *paused_here(void)
 
 static __u32 bucket(__u64 ns)
 {
-    if (ns >> 41) return KVM_BUCKETS - 1;
+    if (ns >> 41)
+        return KVM_BUCKETS - 1;
     __u32 log = 0;
     for (__u32 bits = 32; bits; bits /= 2)
-        if (ns >> log >> bits) log += bits;
-    if (log < 10) return 0;
+        if (ns >> log >> bits)
+            log += bits;
+    if (log < 10)
+        return 0;
     return 1 + (log - 10) * 2 + ((ns >> (log - 1)) & 1);
 }
 
 static void count_in(__u64 *histogram, __u64 ns)
 {
     __u32 i = bucket(ns);
-    if (i < KVM_BUCKETS) ADD(histogram[i], 1);
+    if (i < KVM_BUCKETS)
+        ADD(histogram[i], 1);
 }
 
 /* End the switch: the CPU does something useful again. */
@@ -166,7 +172,8 @@ static void end_pause(struct paused *pause, __u64 now, bool entered, __u64 vcpu)
     pause->since = 0;
     struct kvm_vm vm = pause->vm;
     struct kvm_counts *counts = counts_of(&vm);
-    if (!counts) return;
+    if (!counts)
+        return;
     __u64 time = now > since ? now - since : 0;
     ADD(counts->switch_ns, time);
     count_in(counts->switches, time);
@@ -208,27 +215,32 @@ static void meet(struct vcpu *thread, struct kvm_vcpu *vcpu)
     thread->exited = 0;
     take_polls(thread, NULL);
     struct kvm_counts *counts = counts_of(&thread->vm);
-    if (counts) counts->vcpus = vcpu->kvm->online_vcpus.counter;
+    if (counts)
+        counts->vcpus = vcpu->kvm->online_vcpus.counter;
 }
 
 SEC("tp_btf/kvm_entry")
 int BPF_PROG(entered, struct kvm_vcpu *vcpu)
 {
     /* The verifier requires this if the tracepoint is a module's. */
-    if (!vcpu) return 0;
+    if (!vcpu)
+        return 0;
     struct task_struct *task = bpf_get_current_task_btf();
     struct vcpu *thread = bpf_task_storage_get(&vcpus, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
     if (!thread) {
         ADD(state.lost, 1);
         return 0;
     }
-    if (thread->vcpu != (__u64)vcpu || thread->vm.kvm != (__u64)vcpu->kvm) meet(thread, vcpu);
+    if (thread->vcpu != (__u64)vcpu || thread->vm.kvm != (__u64)vcpu->kvm)
+        meet(thread, vcpu);
     struct kvm_counts *counts = counts_of(&thread->vm);
-    if (!counts) return 0;
+    if (!counts)
+        return 0;
     ADD(counts->entries, 1);
     __u64 now = bpf_ktime_get_ns();
     struct paused *pause = paused_here();
-    if (pause && pause->since) end_pause(pause, now, true, thread->vcpu);
+    if (pause && pause->since)
+        end_pause(pause, now, true, thread->vcpu);
     thread->entered = now;
     return 0;
 }
@@ -242,14 +254,16 @@ static bool is_pause(struct vcpu *thread, __u64 *window)
         struct vcpu_vmx___vt *newer = (void *)vmx;
         __u32 reason = bpf_core_field_exists(newer->vt) ? BPF_CORE_READ(newer, vt.exit_reason.full)
                                                         : BPF_CORE_READ(vmx, exit_reason.full);
-        if (reason != EXIT_REASON_PAUSE_INSTRUCTION) return false;
+        if (reason != EXIT_REASON_PAUSE_INSTRUCTION)
+            return false;
         *window = BPF_CORE_READ(vmx, ple_window);
         return true;
     }
     if (config.vendor == KVM_AMD) {
         struct vcpu_svm *svm = (void *)thread->vcpu;
         struct vmcb *vmcb = BPF_CORE_READ(svm, vmcb);
-        if (BPF_CORE_READ(vmcb, control.exit_code) != SVM_EXIT_PAUSE) return false;
+        if (BPF_CORE_READ(vmcb, control.exit_code) != SVM_EXIT_PAUSE)
+            return false;
         *window = BPF_CORE_READ(vmcb, control.pause_filter_count);
         return true;
     }
@@ -261,10 +275,12 @@ static void pause_exit(struct vcpu *thread, struct kvm_counts *counts, __u64 win
     ADD(counts->pause_exits, 1);
     ADD(counts->window_sum, window);
     __u64 spun = thread->ran, most = config.unit * window >> 20;
-    if (spun > most) spun = most;
+    if (spun > most)
+        spun = most;
     ADD(counts->spin_ns, spun);
     struct paused *pause = paused_here();
-    if (!pause) return;
+    if (!pause)
+        return;
     pause->vm = thread->vm;
     pause->vcpu = thread->vcpu;
     pause->since = thread->exited;
@@ -276,16 +292,19 @@ SEC("tp_btf/kvm_exit")
 int BPF_PROG(exited)
 {
     struct vcpu *thread = current_vcpu();
-    if (!thread || !thread->entered) return 0;
+    if (!thread || !thread->entered)
+        return 0;
     __u64 now = bpf_ktime_get_ns(), window;
     thread->exited = now;
     thread->ran = now - thread->entered;
     thread->entered = 0;
     struct kvm_counts *counts = counts_of(&thread->vm);
-    if (!counts) return 0;
+    if (!counts)
+        return 0;
     ADD(counts->exits, 1);
     ADD(counts->guest_ns, thread->ran);
-    if (is_pause(thread, &window)) pause_exit(thread, counts, window);
+    if (is_pause(thread, &window))
+        pause_exit(thread, counts, window);
     return 0;
 }
 
@@ -295,9 +314,11 @@ int BPF_PROG(yielded, struct task_struct *to, bool preempt, int result)
 {
     struct vcpu *thread = current_vcpu();
     struct kvm_counts *counts = thread ? counts_of(&thread->vm) : NULL;
-    if (!counts) return 0;
+    if (!counts)
+        return 0;
     ADD(counts->yields, 1);
-    if (result > 0) ADD(counts->yields_done, 1);
+    if (result > 0)
+        ADD(counts->yields_done, 1);
     return 0;
 }
 
@@ -305,7 +326,8 @@ SEC("tp_btf/sched_switch")
 int BPF_PROG(switched, bool preempt, struct task_struct *prev, struct task_struct *next)
 {
     struct paused *pause = paused_here();
-    if (!pause || !pause->since) return 0;
+    if (!pause || !pause->since)
+        return 0;
     if (!bpf_task_storage_get(&vcpus, next, NULL, 0))
         end_pause(pause, bpf_ktime_get_ns(), false, 0);
     return 0;
@@ -316,9 +338,11 @@ int BPF_PROG(wakeup, __u64 ns, bool waited)
 {
     struct vcpu *thread = current_vcpu();
     struct kvm_counts *counts = thread ? counts_of(&thread->vm) : NULL;
-    if (!counts) return 0;
+    if (!counts)
+        return 0;
     ADD(counts->wakeups, 1);
-    if (waited) ADD(counts->slept, 1);
+    if (waited)
+        ADD(counts->slept, 1);
     count_in(counts->halts, ns);
     take_polls(thread, counts);
     return 0;
@@ -329,7 +353,8 @@ int BPF_PROG(poll_window, bool grow, unsigned int id, unsigned int new, unsigned
 {
     struct vcpu *thread = current_vcpu();
     struct kvm_counts *counts = thread ? counts_of(&thread->vm) : NULL;
-    if (!counts) return 0;
+    if (!counts)
+        return 0;
     if (grow)
         ADD(counts->poll_grows, 1);
     else

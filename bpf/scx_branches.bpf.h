@@ -55,7 +55,8 @@ static bool count(u32 which, u64 *value, u64 *blind_ns)
 {
     struct bpf_perf_event_value v = {};
     u32 at = bpf_get_smp_processor_id() * COUNTERS + which;
-    if (bpf_perf_event_read_value(&scx_counters, at, &v, sizeof(v))) return false;
+    if (bpf_perf_event_read_value(&scx_counters, at, &v, sizeof(v)))
+        return false;
     *value = v.counter;
     *blind_ns += v.enabled - v.running;
     return true;
@@ -109,7 +110,8 @@ static struct branch_cpu *branch_cpu(void)
  * one of which nothing is proven. */
 static void rest(struct looked *l)
 {
-    if (l->pause < LONGEST_REST) l->pause = l->pause * 2 + 1;
+    if (l->pause < LONGEST_REST)
+        l->pause = l->pause * 2 + 1;
     l->rest = l->pause;
 }
 
@@ -118,13 +120,16 @@ static struct scx_site_info *loops_at(struct looked *l, const struct pt_regs_x86
                                       struct task_struct *p)
 {
     struct branch_cpu *b = branch_cpu();
-    if (!b) return NULL;
+    if (!b)
+        return NULL;
     enum branch_interval interval = since_last(b, p);
-    if (interval == BRANCHES_MISSED) l->loops = 0;
+    if (interval == BRANCHES_MISSED)
+        l->loops = 0;
     /* The thread has just come to the CPU. If it is back in the loop where it was preempted, that
      * suffices, as for the registers. */
     bool is_back = interval == BRANCHES_UNKNOWN && l->left_loop;
-    if (interval != BRANCHES_QUIET && !is_back) return NULL;
+    if (interval != BRANCHES_QUIET && !is_back)
+        return NULL;
     if (interval == BRANCHES_QUIET && l->rest) {
         l->rest--;
         return NULL;
@@ -162,16 +167,20 @@ int try_branches(struct bpf_perf_event_data *event)
 {
     struct pt_regs_x86 *r = &event->regs;
     struct branch_cpu *b = branch_cpu();
-    if (!b || (r->cs & 3) != 3) return 0;
+    if (!b || (r->cs & 3) != 3)
+        return 0;
     trial.looks++;
     enum branch_interval interval = since_last(b, bpf_get_current_task_btf());
-    if (b->last.thread) trial.counted++;
-    if (interval == BRANCHES_QUIET) trial.quiet++;
+    if (b->last.thread)
+        trial.counted++;
+    if (interval == BRANCHES_QUIET)
+        trial.quiet++;
     s32 n = read_branches(b, r->ip);
     if (n < 0)
         trial.error = n;
     else if (n >= LEAST_BRANCHES)
         trial.full++;
-    if (interval == BRANCHES_QUIET && n > 0 && branch_loop(b->branches, n, r->ip)) trial.loops++;
+    if (interval == BRANCHES_QUIET && n > 0 && branch_loop(b->branches, n, r->ip))
+        trial.loops++;
     return 0;
 }

@@ -65,12 +65,16 @@ static inline enum branch_interval paper_interval(const struct branch_look *befo
 static inline __u64 branch_loop(const struct branch *branches, __u32 count, __u64 ip)
 {
     __u64 from = branches[0].from, to = branches[0].to;
-    if (count < LEAST_BRANCHES) return 0;
+    if (count < LEAST_BRANCHES)
+        return 0;
     /* The upper half is the kernel's. A branch to itself waits for no other thread. */
-    if (from >> 63 || to >= from || ip < to || ip > from) return 0;
+    if (from >> 63 || to >= from || ip < to || ip > from)
+        return 0;
     for (__u32 i = 1; i < MOST_BRANCHES; i++) {
-        if (i >= count) break;
-        if (branches[i].from != from || branches[i].to != to) return 0;
+        if (i >= count)
+            break;
+        if (branches[i].from != from || branches[i].to != to)
+            return 0;
     }
     return from;
 }
@@ -81,6 +85,7 @@ static inline __u64 branch_loop(const struct branch *branches, __u32 count, __u6
 static inline __u64 paper_loop(enum branch_interval interval, const struct branch *branches,
                                __u32 count, __u64 ip)
 {
-    if (interval != BRANCHES_QUIET) return 0;
+    if (interval != BRANCHES_QUIET)
+        return 0;
     return branch_loop(branches, count > LEAST_BRANCHES ? LEAST_BRANCHES : count, ip);
 }

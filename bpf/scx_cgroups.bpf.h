@@ -19,7 +19,8 @@ SEC("struct_ops/lissom_cgroup_move")
 void BPF_PROG(lissom_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
 {
     struct thread *t = thread_of(p);
-    if (!t) return;
+    if (!t)
+        return;
     u32 group = group_of(to);
     if (t->counted) {
         group_load(t->group, t->counted, -1);

@@ -130,7 +130,8 @@ static struct scx_counts *counts(void)
 #define COUNT(what) \
     do { \
         struct scx_counts *counts_ = counts(); \
-        if (counts_) counts_->what++; \
+        if (counts_) \
+            counts_->what++; \
     } while (0)
 
 /* A bit for each CPU in whose RUN or SPIN threads may wait. So an idle CPU asks no others: to find
@@ -145,14 +146,16 @@ static void note_waiting(s32 cpu)
     volatile u64 *word = &waiting[(u32)cpu / 64 % WORDS];
     u64 bit = 1ULL << ((u32)cpu % 64);
     /* All CPUs write this line: reading is cheaper. */
-    if (!(*word & bit)) __sync_fetch_and_or(word, bit);
+    if (!(*word & bit))
+        __sync_fetch_and_or(word, bit);
 }
 
 static void note_empty(s32 cpu)
 {
     volatile u64 *word = &waiting[(u32)cpu / 64 % WORDS];
     u64 bit = 1ULL << ((u32)cpu % 64);
-    if (*word & bit) __sync_fetch_and_and(word, ~bit);
+    if (*word & bit)
+        __sync_fetch_and_and(word, ~bit);
 }
 
 /* Enqueue p in RUN, by virtual time. Pre: cpu is the thread's. */
@@ -187,7 +190,8 @@ static bool any_idle(void)
 /* Return the virtual time for running `ns`: the smaller the share, the longer. */
 static u64 cost(const struct thread *t, u64 ns)
 {
-    if (!t->group && t->counted == WEIGHT) return ns;
+    if (!t->group && t->counted == WEIGHT)
+        return ns;
     u64 weight = (u64)(t->counted ?: WEIGHT) * group_share(t->group, scx_bpf_now()) / SHARE_ONE;
     return ns * WEIGHT / (weight ?: 1);
 }
@@ -207,16 +211,19 @@ static void settle(struct thread *t, const struct cpu *c, s32 cpu)
     }
     t->cpu = cpu;
     u64 earliest = c->now - CREDIT_SLICES * config.slice_ns;
-    if (is_before(t->vtime, earliest)) t->vtime = earliest;
+    if (is_before(t->vtime, earliest))
+        t->vtime = earliest;
 }
 
 /* Charge t for what it has run since the last time, on the CPU where it ran. */
 static void charge(struct task_struct *p, struct thread *t, struct cpu *c, s32 cpu)
 {
     u64 ran = scx(p)->se.sum_exec_runtime;
-    if (ran == t->charged) return;
+    if (ran == t->charged)
+        return;
     settle(t, c, cpu);
-    if (is_before(c->now, t->vtime)) c->now = t->vtime;
+    if (is_before(c->now, t->vtime))
+        c->now = t->vtime;
     t->vtime += cost(t, ran - t->charged);
     t->charged = ran;
     t->guest_spins = false;
@@ -226,7 +233,8 @@ static void charge(struct task_struct *p, struct thread *t, struct cpu *c, s32 c
  * would pay. */
 static void account(struct task_struct *p, struct thread *t)
 {
-    if (t->counted) return;
+    if (t->counted)
+        return;
     COUNT(wakeups);
     t->counted = scx(p)->scx.weight ?: WEIGHT;
     group_load(t->group, t->counted, 1);
@@ -234,7 +242,8 @@ static void account(struct task_struct *p, struct thread *t)
 
 static void account_no_more(struct thread *t)
 {
-    if (!t->counted) return;
+    if (!t->counted)
+        return;
     group_load(t->group, t->counted, -1);
     t->counted = 0;
 }
@@ -262,7 +271,8 @@ void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
     s32 cpu = scx_bpf_task_cpu(p);
     struct thread *t = thread_of(p);
     /* Its run time is charged when it is no longer parked. */
-    if (t && t->parked == PARKED && keep(p, t, cpu)) return;
+    if (t && t->parked == PARKED && keep(p, t, cpu))
+        return;
     struct cpu *c = cpu_at(cpu);
     /* Run kernel threads that are bound to a CPU at once: others wait for them, and they are soon
      * done. */
@@ -271,7 +281,8 @@ void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
         return;
     }
     /* A thread that slept has been charged when it went to sleep. */
-    if (t->counted) charge(p, t, c, cpu);
+    if (t->counted)
+        charge(p, t, c, cpu);
     settle(t, c, cpu);
     account(p, t);
     if (t->aside)
@@ -286,7 +297,8 @@ void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
 static bool goes_on(struct task_struct *p, struct thread *t, s32 cpu)
 {
     u64 first;
-    if (!first_at(RUN(cpu), &first)) return false;
+    if (!first_at(RUN(cpu), &first))
+        return false;
     u64 vtime = t->vtime + cost(t, scx(p)->se.sum_exec_runtime - t->charged);
     return is_before(vtime, first);
 }
@@ -308,8 +320,10 @@ static bool take_aside(s32 cpu, struct cpu *c, bool is_alone)
         }
     }
     bpf_iter_scx_dsq_destroy(&it);
-    if (!found) c->aside = false;
-    if (!is_due || !take(SPIN(cpu))) return false;
+    if (!found)
+        c->aside = false;
+    if (!is_due || !take(SPIN(cpu)))
+        return false;
     c->pass = at >> 32;
     return true;
 }
@@ -324,9 +338,11 @@ static bool run_late(s32 cpu, u64 queue, u64 now)
         u32 i;
         bpf_for(i, 0, 1 << 20) {
             struct task_struct *p = bpf_iter_scx_dsq_next(&it);
-            if (!p) break;
+            if (!p)
+                break;
             struct thread *t = thread_of(p);
-            if (!t || now - t->queued < PATIENCE_NS || !may_run(p, cpu)) continue;
+            if (!t || now - t->queued < PATIENCE_NS || !may_run(p, cpu))
+                continue;
             done = scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
             break;
         }
@@ -338,7 +354,8 @@ static bool run_late(s32 cpu, u64 queue, u64 now)
 static bool care(s32 cpu, struct cpu *c)
 {
     u64 now = scx_bpf_now();
-    if (now - c->cared < CARE_NS) return false;
+    if (now - c->cared < CARE_NS)
+        return false;
     c->cared = now;
     return run_late(cpu, RUN(cpu), now) || run_late(cpu, SPIN(cpu), now);
 }
@@ -347,13 +364,16 @@ SEC("struct_ops/lissom_dispatch")
 void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
 {
     struct cpu *c = cpu_at(cpu);
-    if (!c || config.stall) return;
+    if (!c || config.stall)
+        return;
     bool hands_on = c->hands_on;
-    if (hands_on && hand_on(cpu, c, previous && previous->pid == c->parker)) return;
+    if (hands_on && hand_on(cpu, c, previous && previous->pid == c->parker))
+        return;
     struct thread *t =
         previous && scx(previous)->scx.flags & SCX_TASK_QUEUED ? thread_of(previous) : NULL;
     bool is_parking = t && t->parked == PARKED;
-    if (t && (t->aside || is_parking)) t = NULL;
+    if (t && (t->aside || is_parking))
+        t = NULL;
     /* otherwise the compiler tests something else than the pointer for NULL, which the verifier
      * does not follow */
     barrier_var(t);
@@ -363,8 +383,10 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
         return;
     }
     end_old_parking(cpu, c);
-    if (care(cpu, c)) return;
-    if (c->aside && take_aside(cpu, c, false)) return;
+    if (care(cpu, c))
+        return;
+    if (c->aside && take_aside(cpu, c, false))
+        return;
     /* The running thread's slice is over, or it yields. */
     if (t) {
         if (goes_on(previous, t, cpu)) {
@@ -383,7 +405,8 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
     }
     /* RUN is empty: the threads to wait for have left, perhaps for another CPU. Checked before the
      * running thread continues, or that would continue for ever. */
-    if (c->aside && take_aside(cpu, c, true)) return;
+    if (c->aside && take_aside(cpu, c, true))
+        return;
     if (t) {
         set_slice(previous, config.slice_ns);
         return;
@@ -413,7 +436,8 @@ void BPF_PROG(lissom_quiescent, struct task_struct *p, u64 flags)
     s32 cpu = scx_bpf_task_cpu(p);
     struct thread *t = thread_of(p);
     struct cpu *c = cpu_at(cpu);
-    if (!t || !c) return;
+    if (!t || !c)
+        return;
     charge(p, t, c, cpu);
     t->aside = false;
     account_no_more(t);
@@ -424,7 +448,8 @@ SEC("struct_ops/lissom_set_weight")
 void BPF_PROG(lissom_set_weight, struct task_struct *p, u32 weight)
 {
     struct thread *t = thread_of(p);
-    if (!t || !t->counted) return;
+    if (!t || !t->counted)
+        return;
     group_load(t->group, t->counted, -1);
     t->counted = weight ?: WEIGHT;
     group_load(t->group, t->counted, 1);
@@ -435,14 +460,16 @@ SEC("struct_ops/lissom_disable")
 void BPF_PROG(lissom_disable, struct task_struct *p)
 {
     struct thread *t = thread_of(p);
-    if (t) account_no_more(t);
+    if (t)
+        account_no_more(t);
 }
 
 SEC("struct_ops/lissom_enable")
 void BPF_PROG(lissom_enable, struct task_struct *p)
 {
     struct thread *t = thread_of(p);
-    if (!t) return;
+    if (!t)
+        return;
     t->cpu = -1;
     t->charged = scx(p)->se.sum_exec_runtime;
 }
@@ -452,7 +479,8 @@ SEC("struct_ops/lissom_yield")
 bool BPF_PROG(lissom_yield, struct task_struct *from, struct task_struct *to)
 {
     struct thread *t = thread_of(from);
-    if (t && !parks(from, t)) t->aside = true;
+    if (t && !parks(from, t))
+        t->aside = true;
     set_slice(from, 0);
     return false;
 }
@@ -470,14 +498,16 @@ void BPF_PROG(lissom_tick, struct task_struct *p)
         return;
     note_waiting(cpu);
     s32 idle = scx_bpf_pick_idle_cpu(scx(p)->cpus_ptr, 0);
-    if (idle >= 0) scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
+    if (idle >= 0)
+        scx_bpf_kick_cpu(idle, SCX_KICK_IDLE);
 }
 
 SEC("struct_ops.s/lissom_init_task")
 s32 BPF_PROG(lissom_init_task, struct task_struct *p, struct scx_init_task_args *args)
 {
     struct thread *t = bpf_task_storage_get(&threads, p, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-    if (!t) return -12; /* ENOMEM */
+    if (!t)
+        return -12; /* ENOMEM */
     t->group = group_of(args->cgroup);
     t->parked = TOLD; /* it may have been woken before this scheduler started */
     return 0;
@@ -490,7 +520,8 @@ SEC("struct_ops/lissom_cpu_online")
 void BPF_PROG(lissom_cpu_online, s32 cpu)
 {
     struct cpu *c = cpu_at(cpu);
-    if (c) c->is_off = false;
+    if (c)
+        c->is_off = false;
 }
 
 /* Let the kernel move the threads of a queue whose CPU goes offline. Those that may run on no other
@@ -504,8 +535,10 @@ static void leave(u64 queue, s32 cpu)
         u32 i;
         bpf_for(i, 0, 1 << 20) {
             p = bpf_iter_scx_dsq_next(&it);
-            if (!p) break;
-            if (may_run(p, cpu)) scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL_ON | cpu, 0);
+            if (!p)
+                break;
+            if (may_run(p, cpu))
+                scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL_ON | cpu, 0);
         }
     }
     bpf_iter_scx_dsq_destroy(&it);
@@ -515,7 +548,8 @@ SEC("struct_ops/lissom_cpu_offline")
 void BPF_PROG(lissom_cpu_offline, s32 cpu)
 {
     struct cpu *c = cpu_at(cpu);
-    if (!c) return;
+    if (!c)
+        return;
     c->is_off = true;
     leave(RUN(cpu), cpu);
     leave(SPIN(cpu), cpu);
@@ -525,11 +559,13 @@ SEC("struct_ops.s/lissom_init")
 s32 BPF_PROG(lissom_init)
 {
     nr_cpus = scx_bpf_nr_cpu_ids();
-    if (nr_cpus > MAX_CPUS) return -7; /* E2BIG */
+    if (nr_cpus > MAX_CPUS)
+        return -7; /* E2BIG */
     u32 i;
     bpf_for(i, 0, nr_cpus) {
         s32 error = scx_bpf_create_dsq(RUN(i), -1) ?: scx_bpf_create_dsq(SPIN(i), -1);
-        if (error) return error;
+        if (error)
+            return error;
     }
     return 0;
 }

@@ -9,7 +9,8 @@
 static bool is_scheduled_here(struct task_struct *p)
 {
     u32 policy = scx(p)->policy;
-    if (config.is_partial) return policy == SCHED_EXT;
+    if (config.is_partial)
+        return policy == SCHED_EXT;
     return policy != SCHED_FIFO && policy != SCHED_RR && policy != SCHED_DEADLINE;
 }
 
@@ -30,17 +31,22 @@ static __always_inline int look_at(struct bpf_perf_event_data *event, bool by_br
     struct pt_regs_x86 *r = &event->regs;
     struct thread *t = NULL;
     bool is_vcpu = (r->cs & 3) != 3;
-    if (is_vcpu && !(t = spinning_vcpu())) return 0;
+    if (is_vcpu && !(t = spinning_vcpu()))
+        return 0;
     s32 cpu = bpf_get_smp_processor_id();
     struct cpu *c = cpu_at(cpu);
-    if (!c || (!c->aside && scx_bpf_dsq_nr_queued(RUN(cpu)) <= 0)) return 0;
+    if (!c || (!c->aside && scx_bpf_dsq_nr_queued(RUN(cpu)) <= 0))
+        return 0;
     struct task_struct *p = bpf_get_current_task_btf();
-    if (!is_scheduled_here(p)) return 0;
-    if (!t) t = thread_of(p);
+    if (!is_scheduled_here(p))
+        return 0;
+    if (!t)
+        t = thread_of(p);
     struct scx_counts *n = counts();
     /* A vCPU thread may already be about to yield, by KVM's directed yield, but it leaves no sooner
      * than at the next tick. */
-    if (!t || !n || (t->aside && !is_vcpu)) return 0;
+    if (!t || !n || (t->aside && !is_vcpu))
+        return 0;
     n->samples++;
     if (is_vcpu) {
         n->vcpu_kicks++;
@@ -49,9 +55,11 @@ static __always_inline int look_at(struct bpf_perf_event_data *event, bool by_br
             by_branches && config.made_up ? NULL : waits_at(&t->looked, r, p);
         if (!site && by_branches) {
             site = loops_at(&t->looked, r, p);
-            if (site) n->branch_kicks++;
+            if (site)
+                n->branch_kicks++;
         }
-        if (!site) return 0;
+        if (!site)
+            return 0;
         site->kicks++;
     }
     give_way(event, t, n, cpu);

@@ -29,7 +29,8 @@ static struct scx_scan *scan_of(const struct task_struct *p)
     struct task_struct *leader = ((struct task_struct___scx *)p)->group_leader;
     bpf_probe_read_kernel_str(key.comm, sizeof(key.comm), scx(leader)->comm);
     struct scx_scan *scan = bpf_map_lookup_elem(&scx_scans, &key);
-    if (scan) return scan;
+    if (scan)
+        return scan;
     struct scx_scan none = {};
     bpf_map_update_elem(&scx_scans, &key, &none, BPF_NOEXIST);
     return bpf_map_lookup_elem(&scx_scans, &key);
@@ -46,10 +47,12 @@ static struct scx_site_info *taken_at(u64 loop, const struct pt_regs_x86 *r,
         struct scx_site_info new = {};
         bpf_map_update_elem(&scx_sites, &site, &new, BPF_NOEXIST);
         info = bpf_map_lookup_elem(&scx_sites, &site);
-        if (!info) return NULL;
+        if (!info)
+            return NULL;
     }
     u64 times = __sync_fetch_and_add(&info->seen, 1) + 1;
-    if (info->verdict == SCX_UNKNOWN && !(times & (times - 1))) suspect(&site, r, p->pid, times);
+    if (info->verdict == SCX_UNKNOWN && !(times & (times - 1)))
+        suspect(&site, r, p->pid, times);
     return info;
 }
 
@@ -60,10 +63,12 @@ int look_paper(struct bpf_perf_event_data *event)
 {
     struct pt_regs_x86 *r = &event->regs;
     /* Not user code: the PAUSE exits of a vCPU thread. */
-    if ((r->cs & 3) != 3) return look_at(event, false);
+    if ((r->cs & 3) != 3)
+        return look_at(event, false);
     struct task_struct *p = bpf_get_current_task_btf();
     struct branch_cpu *b = branch_cpu();
-    if (!b) return 0;
+    if (!b)
+        return 0;
     /* First, since each scan ends an interval. */
     struct branch_look now;
     look_now(&now, p);
@@ -72,22 +77,28 @@ int look_paper(struct bpf_perf_event_data *event)
     s32 cpu = bpf_get_smp_processor_id();
     struct cpu *c = cpu_at(cpu);
     struct scx_counts *n = counts();
-    if (interval == BRANCHES_UNKNOWN || !c || !n || !is_scheduled_here(p)) return 0;
+    if (interval == BRANCHES_UNKNOWN || !c || !n || !is_scheduled_here(p))
+        return 0;
     struct thread *t = thread_of(p);
     struct scx_scan *scan = scan_of(p);
-    if (!t || !scan) return 0;
+    if (!t || !scan)
+        return 0;
     bool is_wanted = c->aside || scx_bpf_dsq_nr_queued(RUN(cpu)) > 0;
-    if (is_wanted) n->samples++;
+    if (is_wanted)
+        n->samples++;
     n->tries++;
     __sync_fetch_and_add(&scan->tries, 1);
     s32 count = interval == BRANCHES_QUIET ? read_branches(b, r->ip) : 0;
     u64 loop = paper_loop(interval, b->branches, count > 0 ? count : 0, r->ip);
-    if (!loop) return 0;
+    if (!loop)
+        return 0;
     n->positives++;
     __sync_fetch_and_add(&scan->positives, 1);
     struct scx_site_info *site = taken_at(loop, r, p);
-    if (!is_wanted || t->aside) return 0;
-    if (site) site->kicks++;
+    if (!is_wanted || t->aside)
+        return 0;
+    if (site)
+        site->kicks++;
     give_way(event, t, n, cpu);
     return 0;
 }

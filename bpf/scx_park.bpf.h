@@ -63,7 +63,8 @@ static bool ends_parking(struct thread *t)
  * woken. */
 static bool wakes(struct thread *t)
 {
-    if (ends_parking(t)) return true;
+    if (ends_parking(t))
+        return true;
     /* PARKED: a moment ago. Another caller that ends that means the same. */
     return __sync_val_compare_and_swap(&t->parked, NOT, TOLD) == PARKED && ends_parking(t);
 }
@@ -71,7 +72,8 @@ static bool wakes(struct thread *t)
 /* Park the calling thread. Returns false if it was marked as woken; clears the mark. */
 static bool begins_parking(struct thread *t)
 {
-    if (__sync_val_compare_and_swap(&t->parked, NOT, PARKED) == NOT) return true;
+    if (__sync_val_compare_and_swap(&t->parked, NOT, PARKED) == NOT)
+        return true;
     t->parked = NOT;
     return false;
 }
@@ -80,7 +82,8 @@ static bool begins_parking(struct thread *t)
 static bool keep(struct task_struct *p, struct thread *t, s32 cpu)
 {
     t->parked_at = scx_bpf_now();
-    if (t->in_ring) return true;
+    if (t->in_ring)
+        return true;
     struct ring *r = ring_at(cpu);
     if (!r || r->tail - r->head >= RING) {
         ends_parking(t);
@@ -97,7 +100,8 @@ static s32 put_back(struct task_struct *p, struct thread *t, s32 cpu)
 {
     s32 its = scx_bpf_task_cpu(p);
     queue_up(p, t, its, 0);
-    if (its != cpu) scx_bpf_kick_cpu(its, SCX_KICK_IDLE);
+    if (its != cpu)
+        scx_bpf_kick_cpu(its, SCX_KICK_IDLE);
     return its;
 }
 
@@ -107,13 +111,16 @@ static bool end_parking(s32 cpu, u64 until, u32 looks)
 {
     struct ring *r = ring_at(cpu);
     bool done = false;
-    if (!r) return false;
+    if (!r)
+        return false;
     u32 i;
     bpf_for(i, 0, looks) {
-        if (r->head == r->tail || done) break;
+        if (r->head == r->tail || done)
+            break;
         u32 pid = r->pid[r->head++ % RING];
         struct task_struct *p = bpf_task_from_pid((s32)pid);
-        if (!p) continue;
+        if (!p)
+            continue;
         struct thread *t = thread_of(p);
         if (t && t->parked == PARKED && !is_before(t->parked_at, until)) {
             r->pid[r->tail++ % RING] = pid;
@@ -133,7 +140,8 @@ static bool end_parking(s32 cpu, u64 until, u32 looks)
 static void end_old_parking(s32 cpu, struct cpu *c)
 {
     u64 now = scx_bpf_now();
-    if (now - c->aged < config.park_ns / 4) return;
+    if (now - c->aged < config.park_ns / 4)
+        return;
     c->aged = now;
     end_parking(cpu, now - config.park_ns, LOOKS);
 }
@@ -144,13 +152,15 @@ static bool hand_on(s32 cpu, struct cpu *c, bool caller_parks)
 {
     c->hands_on = false;
     struct task_struct *p = bpf_kptr_xchg(&c->woken, NULL);
-    if (!p) return false;
+    if (!p)
+        return false;
     bool next = caller_parks && c->left_ns >= LEAST_NS && may_run(p, cpu);
     if (next) {
         insert(p, SCX_DSQ_LOCAL, c->left_ns, 0);
     } else {
         struct thread *t = thread_of(p);
-        if (t) put_back(p, t, cpu);
+        if (t)
+            put_back(p, t, cpu);
     }
     bpf_task_release(p);
     return next;
@@ -160,21 +170,26 @@ static bool hand_on(s32 cpu, struct cpu *c, bool caller_parks)
 static bool parks(struct task_struct *p, struct thread *t)
 {
     struct pt_regs *r = (struct pt_regs *)bpf_task_pt_regs(p);
-    if (r->di != SCX_PARK) return false;
+    if (r->di != SCX_PARK)
+        return false;
     struct cpu *c = cpu_at(scx_bpf_task_cpu(p));
     struct scx_counts *n = counts();
-    if (!c || !n) return true;
+    if (!c || !n)
+        return true;
     int parker = 0;
     if (r->si && begins_parking(t)) {
         n->parks++;
         parker = p->pid;
     }
-    if (!r->dx) return true;
+    if (!r->dx)
+        return true;
     /* Another thread has called here, and kernel threads or higher classes have prevented a
      * dispatch since. The thread to wake sees its word when its parking ends. */
-    if (c->hands_on) return true;
+    if (c->hands_on)
+        return true;
     struct task_struct *other = bpf_task_from_vpid((s32)r->dx);
-    if (!other) return true;
+    if (!other)
+        return true;
     struct thread *o = other->tgid == p->tgid ? thread_of(other) : NULL;
     if (o && wakes(o)) {
         n->unparks++;
@@ -183,6 +198,7 @@ static bool parks(struct task_struct *p, struct thread *t)
         c->hands_on = true;
         other = bpf_kptr_xchg(&c->woken, other);
     }
-    if (other) bpf_task_release(other);
+    if (other)
+        bpf_task_release(other);
     return true;
 }

@@ -51,7 +51,8 @@ static struct group *group_at(u32 index) { return bpf_map_lookup_elem(&groups, &
 
 static u32 group_of(struct cgroup *cgroup)
 {
-    if (!cgroup) return 0;
+    if (!cgroup)
+        return 0;
     u64 id = BPF_CORE_READ(cgroup, kn, id);
     u32 *index = bpf_map_lookup_elem(&group_index, &id);
     return index ? *index : 0;
@@ -59,7 +60,8 @@ static u32 group_of(struct cgroup *cgroup)
 
 static void group_add(struct cgroup *cgroup, u32 weight)
 {
-    if (cgroup->level == 0) return;
+    if (cgroup->level == 0)
+        return;
     u64 id = cgroup->kn->id;
     u32 parent = 0;
     struct cgroup *above = bpf_cgroup_ancestor(cgroup, cgroup->level - 1);
@@ -70,8 +72,10 @@ static void group_add(struct cgroup *cgroup, u32 weight)
     u32 i;
     bpf_for(i, 1, GROUPS) {
         struct group *g = group_at(i);
-        if (!g) return;
-        if (g->id || __sync_val_compare_and_swap(&g->id, 0, id)) continue;
+        if (!g)
+            return;
+        if (g->id || __sync_val_compare_and_swap(&g->id, 0, id))
+            continue;
         g->load = 0;
         g->counted = 0;
         g->weight = weight ?: WEIGHT;
@@ -88,17 +92,20 @@ static void group_remove(struct cgroup *cgroup)
     u32 index = group_of(cgroup);
     struct group *g = group_at(index);
     bpf_map_delete_elem(&group_index, &id);
-    if (g && index) g->id = 0;
+    if (g && index)
+        g->id = 0;
 }
 
 static void group_set_weight(struct cgroup *cgroup, u32 weight)
 {
     u32 index = group_of(cgroup);
     struct group *g = group_at(index);
-    if (!g || !index) return;
+    if (!g || !index)
+        return;
     g->weight = weight;
     struct group *parent = group_at(g->parent);
-    if (!parent || g->load <= 0) return;
+    if (!parent || g->load <= 0)
+        return;
     u32 before = __sync_lock_test_and_set(&g->counted, weight);
     __sync_fetch_and_add(&parent->load, (s64)weight - (s64)before);
 }
@@ -108,11 +115,14 @@ static void group_load(u32 index, s64 weight, s64 sign)
 {
     for (int level = 0; level < LEVELS; level++) {
         struct group *g = group_at(index);
-        if (!g) return;
+        if (!g)
+            return;
         s64 before = __sync_fetch_and_add(&g->load, sign * weight);
         bool changes = sign > 0 ? before == 0 : before == weight;
-        if (!index || !changes) return;
-        if (sign > 0) g->counted = g->weight;
+        if (!index || !changes)
+            return;
+        if (sign > 0)
+            g->counted = g->weight;
         weight = g->counted;
         index = g->parent;
     }
@@ -122,19 +132,25 @@ static void group_load(u32 index, s64 weight, s64 sign)
 static u32 group_share(u32 index, u64 now)
 {
     struct group *g = group_at(index);
-    if (!index || !g) return SHARE_ONE;
-    if (now - g->share_at < SHARE_NS) return g->share;
+    if (!index || !g)
+        return SHARE_ONE;
+    if (now - g->share_at < SHARE_NS)
+        return g->share;
     u64 share = SHARE_ONE;
     struct group *at = g;
     for (int level = 0; level < LEVELS && index; level++) {
         s64 load = at->load;
-        if (load > 0) share = share * at->weight / (u64)load;
+        if (load > 0)
+            share = share * at->weight / (u64)load;
         index = at->parent;
         at = group_at(index);
-        if (!at) break;
+        if (!at)
+            break;
     }
-    if (share < SHARE_ONE / 1024) share = SHARE_ONE / 1024;
-    if (share > SHARE_ONE * 1024ULL) share = SHARE_ONE * 1024ULL;
+    if (share < SHARE_ONE / 1024)
+        share = SHARE_ONE / 1024;
+    if (share > SHARE_ONE * 1024ULL)
+        share = SHARE_ONE * 1024ULL;
     g->share = share;
     g->share_at = now;
     return share;

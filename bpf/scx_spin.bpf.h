@@ -98,14 +98,16 @@ static u64 place_of(const struct pt_regs_x86 *r) { return MIX(r->ip, r->sp); }
 static bool was_place(const struct looked *l, u64 place)
 {
     for (int i = 0; i < PLACES; i++)
-        if (l->place[i] == place) return true;
+        if (l->place[i] == place)
+            return true;
     return false;
 }
 
 static void suspect(const struct scx_site *site, const struct pt_regs_x86 *r, u32 thread, u64 seen)
 {
     struct scx_candidate *c = bpf_ringbuf_reserve(&scx_candidates, sizeof(*c), 0);
-    if (!c) return;
+    if (!c)
+        return;
     c->site = *site;
     c->thread = thread;
     c->pad = 0;
@@ -125,13 +127,16 @@ static struct scx_site_info *proven(const struct scx_site *site, const struct pt
                                     const struct task_struct *p, u32 seen)
 {
     struct scx_site_info *info = bpf_map_lookup_elem(&scx_sites, site);
-    if (info && info->verdict == SCX_SPINS) return info;
-    if (seen < SUSPECT || (info && info->verdict == SCX_WORKS)) return NULL;
+    if (info && info->verdict == SCX_SPINS)
+        return info;
+    if (seen < SUSPECT || (info && info->verdict == SCX_WORKS))
+        return NULL;
     if (info) {
         /* The candidate was lost, or could not be decided as it was then: ask again, ever more
          * rarely. */
         u64 times = ++info->seen;
-        if (times & (times - 1)) return NULL;
+        if (times & (times - 1))
+            return NULL;
     } else {
         struct scx_site_info new = {.seen = 1};
         bpf_map_update_elem(&scx_sites, site, &new, BPF_NOEXIST);
@@ -146,11 +151,14 @@ static struct scx_site_info *waits_at(struct looked *l, const struct pt_regs_x86
 {
     u64 place = place_of(r), data = data_of(r);
     bool same = seen_before(l, state_of(r, data)), there = was_place(l, place);
-    if (!same && !there) return NULL;
+    if (!same && !there)
+        return NULL;
     struct scx_site site = {.ip = r->ip, .pid = p->tgid};
     struct scx_site_info *info = proven(&site, r, p, l->seen);
-    if (!info) return NULL;
-    if (!there) l->place[l->next_place++ % PLACES] = place;
+    if (!info)
+        return NULL;
+    if (!there)
+        l->place[l->next_place++ % PLACES] = place;
     l->is_new = l->data != data;
     l->data = data;
     return info;

@@ -36,17 +36,20 @@ static bool steal(s32 cpu)
     bpf_for(i, 0, words) {
         u32 word = (own + i) % words;
         u64 bits = waiting[word % WORDS];
-        if (!bits) continue;
+        if (!bits)
+            continue;
         /* Start from the next one, so that not all go to the same. */
         bpf_for(j, 1, 65) {
             u32 bit = (cpu + j) % 64, other = word * 64 + bit;
-            if (!(bits & 1ULL << bit) || other == (u32)cpu) continue;
+            if (!(bits & 1ULL << bit) || other == (u32)cpu)
+                continue;
             bool runs, spins = false;
             struct cpu *o = cpu_at(other);
             if (steal_from(RUN(other), now, &runs) ||
                 (o && o->aside && steal_from(SPIN(other), now, &spins)))
                 return true;
-            if (!runs && !spins) note_empty(other);
+            if (!runs && !spins)
+                note_empty(other);
         }
     }
     return false;
@@ -57,13 +60,16 @@ static bool steal(s32 cpu)
 static bool balance(s32 cpu, struct cpu *c)
 {
     u64 now = scx_bpf_now();
-    if (nr_cpus < 2 || now - c->balanced < BALANCE_NS) return false;
+    if (nr_cpus < 2 || now - c->balanced < BALANCE_NS)
+        return false;
     c->balanced = now;
     u32 other = c->probe++ % nr_cpus;
-    if (other == (u32)cpu) other = c->probe++ % nr_cpus;
+    if (other == (u32)cpu)
+        other = c->probe++ % nr_cpus;
     struct cpu *o = cpu_at(other);
     /* No other CPU runs what an offline CPU has left behind. */
-    if (o && o->is_off) return take(RUN(other)) || take(SPIN(other));
+    if (o && o->is_off)
+        return take(RUN(other)) || take(SPIN(other));
     return scx_bpf_dsq_nr_queued(RUN(other)) > scx_bpf_dsq_nr_queued(RUN(cpu)) + 1 &&
            take(RUN(other));
 }

@@ -16,7 +16,8 @@ SEC("fentry/kvm_vcpu_on_spin")
 int BPF_PROG(guest_spins)
 {
     struct thread *t = thread_of(bpf_get_current_task_btf());
-    if (t) t->guest_spins = true;
+    if (t)
+        t->guest_spins = true;
     return 0;
 }
 
@@ -25,7 +26,8 @@ int BPF_PROG(guest_spins)
 static struct thread *spinning_vcpu(void)
 {
     struct thread *t = thread_of(bpf_get_current_task_btf());
-    if (!t || !t->guest_spins) return NULL;
+    if (!t || !t->guest_spins)
+        return NULL;
     t->guest_spins = false;
     return t;
 }

@@ -22,7 +22,8 @@ static u32 burst(void)
 {
     struct task_struct *waker = bpf_get_current_task_btf();
     struct thread *w = thread_of(waker);
-    if (!w) return 0;
+    if (!w)
+        return 0;
     struct task_struct *leader = scx(waker)->group_leader;
     struct thread *process = leader ? thread_of(leader) : NULL;
     u64 now = scx_bpf_now();
@@ -31,12 +32,16 @@ static u32 burst(void)
     w->woke_at = now;
     w->woke_switches = switches;
     w->wakes = is_new ? 1 : w->wakes + 1;
-    if (!process) return w->wakes;
+    if (!process)
+        return w->wakes;
     /* Several threads may write this at the same time: a guess anyway. */
     u32 lately = process->burst;
-    if (is_new) lately -= (lately + 7) / 8;
-    if (lately < w->wakes) lately = w->wakes;
-    if (lately != process->burst) process->burst = lately;
+    if (is_new)
+        lately -= (lately + 7) / 8;
+    if (lately < w->wakes)
+        lately = w->wakes;
+    if (lately != process->burst)
+        process->burst = lately;
     return lately;
 }
 
@@ -44,8 +49,10 @@ static u32 burst(void)
 static bool stays(struct task_struct *p, s32 previous, u32 burst)
 {
     u32 allowed = scx(p)->nr_cpus_allowed;
-    if (allowed > nr_cpus) allowed = nr_cpus;
-    if (allowed < 2 || burst < allowed || !may_run(p, previous)) return false;
+    if (allowed > nr_cpus)
+        allowed = nr_cpus;
+    if (allowed < 2 || burst < allowed || !may_run(p, previous))
+        return false;
     return (u32)scx_bpf_dsq_nr_queued(RUN(previous)) + 1 < (burst + allowed - 1) / allowed;
 }
 
@@ -55,7 +62,8 @@ s32 BPF_PROG(lissom_select_cpu, struct task_struct *p, s32 previous, u64 flags)
     u32 woken = nr_cpus < 2 || flags & SCX_WAKE_FORK ? 0 : burst();
     /* If all CPUs are busy there is nothing to search for, and the search is expensive: it takes
      * the cache lines of all. */
-    if (!any_idle()) return previous;
+    if (!any_idle())
+        return previous;
     bool is_idle = false;
     s32 cpu = previous;
     if (stays(p, previous, woken)) {
@@ -79,7 +87,8 @@ s32 BPF_PROG(lissom_select_cpu, struct task_struct *p, s32 previous, u64 flags)
  * a thread from RUN. */
 static void wake_thief(s32 cpu, struct cpu *c)
 {
-    if (!c->has_stays) return;
+    if (!c->has_stays)
+        return;
     if (scx_bpf_dsq_nr_queued(RUN(cpu)) <= 0) {
         c->has_stays = false;
         return;
@@ -87,5 +96,6 @@ static void wake_thief(s32 cpu, struct cpu *c)
     const struct cpumask *idle = scx_bpf_get_idle_cpumask();
     s32 thief = bpf_cpumask_empty(idle) ? -1 : scx_bpf_pick_idle_cpu(idle, 0);
     scx_bpf_put_idle_cpumask(idle);
-    if (thief >= 0) scx_bpf_kick_cpu(thief, SCX_KICK_IDLE);
+    if (thief >= 0)
+        scx_bpf_kick_cpu(thief, SCX_KICK_IDLE);
 }
