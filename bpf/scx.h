@@ -27,12 +27,9 @@ typedef __s64 s64;
 #define SCX_KICK_IDLE (1ULL << 0)
 #define SCX_KICK_PREEMPT (1ULL << 1)
 #define SCX_TASK_QUEUED 1
+#define SCX_WAKE_FORK (1ULL << 2)
 /* queue a wake-up for the CPU where it goes; select_cpu may not be called then */
 #define SCX_OPS_ALLOW_QUEUED_WAKEUP (1ULL << 5)
-
-enum {
-    BPF_MAP_TYPE_RINGBUF = 27,
-};
 
 /* From linux/sched.h. */
 enum {
@@ -108,6 +105,21 @@ struct scx_bpf_dsq_insert_vtime_args {
 };
 
 #pragma clang attribute pop
+
+/* The CPU's registers at the interrupt, in this order. */
+struct pt_regs_x86 {
+    u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags,
+        sp, ss;
+};
+
+struct bpf_perf_event_data {
+    struct pt_regs_x86 regs;
+    u64 sample_period, addr;
+};
+
+struct bpf_perf_event_value {
+    u64 counter, enabled, running;
+};
 
 struct bpf_iter_scx_dsq {
     u64 opaque[6];

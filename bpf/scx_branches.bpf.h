@@ -16,18 +16,15 @@
  * events work with AMD's BRS, which has no snapshots. */
 #pragma once
 
+#include "scx_state.bpf.h"
+#include "scx_spin.bpf.h"
 #include "scx_branches.h"
 
 enum {
-    BPF_MAP_TYPE_PERF_EVENT_ARRAY = 4,
     /* per CPU: the event that keeps the records filled, L1D misses, dTLB misses
      * (src/sched/branches.rs) */
     COUNTERS = 3,
     LONGEST_REST = 31, /* scans */
-};
-
-struct bpf_perf_event_value {
-    u64 counter, enabled, running;
 };
 
 struct {

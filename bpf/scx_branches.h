@@ -2,8 +2,15 @@
 /* The paper's rule for a thread that goes round in a loop (Huang et al., HPDC'21, section 3.2):
  * between two scans it has missed neither L1D nor the TLB, and all last-branch records of the CPU
  * are the same backward branch. Nothing here asks the kernel, so a test can make up what
- * the CPU might report: src/sched/branches.rs. Pre: __u64 and bool are defined. */
+ * the CPU might report: src/sched/branches.rs. */
 #pragma once
+
+#ifdef __bpf__
+#include "kernel.h"
+#else
+#include <linux/types.h>
+#include <stdbool.h>
+#endif
 
 enum {
     /* Fewer records prove nothing. The thread may have taken few branches since it came to the CPU:

@@ -3,6 +3,9 @@
  * change. scx_shares.bpf.h has the meaning of the weights. */
 #pragma once
 
+#include "scx_shares.bpf.h"
+#include "scx_state.bpf.h"
+
 static bool has_limit(u64 quota_us) { return quota_us && quota_us < ~0ULL / 1000; }
 
 SEC("struct_ops.s/lissom_cgroup_init")

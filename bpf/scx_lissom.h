@@ -2,6 +2,12 @@
 /* Shared by scx_lissom.bpf.c and src/sched. All times are in ns. */
 #pragma once
 
+#ifdef __bpf__
+#include "kernel.h"
+#else
+#include <linux/types.h>
+#endif
+
 /* Version of the layouts below. A tool that finds a scheduler of another version reports that. */
 #define SCX_LISSOM_VERSION 4
 

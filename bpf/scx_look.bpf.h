@@ -4,6 +4,11 @@
  * detection. */
 #pragma once
 
+#include "scx_branches.bpf.h"
+#include "scx_queues.bpf.h"
+#include "scx_spin.bpf.h"
+#include "scx_vcpu.bpf.h"
+
 /* Return whether this scheduler runs p. Threads of other classes run before its threads, or beside
  * them. */
 static bool is_scheduled_here(struct task_struct *p)

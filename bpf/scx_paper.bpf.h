@@ -5,7 +5,10 @@
  * and false positives (src/sched/audit.rs); no proof changes a decision. */
 #pragma once
 
-enum { BPF_MAP_TYPE_LRU_HASH = 9 };
+#include "scx_branches.bpf.h"
+#include "scx_look.bpf.h"
+#include "scx_queues.bpf.h"
+#include "scx_spin.bpf.h"
 
 /* The kernel drops the programs that were scanned longest ago. */
 struct {

@@ -20,6 +20,8 @@
  * to the front. A parked thread gets no signal before. */
 #pragma once
 
+#include "scx_queues.bpf.h"
+
 enum {
     LEAST_NS = 50000, /* of a slice: with less left, a thread waits in RUN */
     RING = 2048,      /* threads; further ones sleep */

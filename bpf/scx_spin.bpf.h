@@ -14,37 +14,7 @@
  * needs no other evidence, and a mistake only costs a turn. */
 #pragma once
 
-#include "scx.h"
-#include "scx_lissom.h"
-
-/* Scans meet a loop of several instructions at several of them. */
-enum { STATES = 8, PLACES = 8 };
-
-struct looked {
-    u64 state[STATES]; /* hashes of the last ones */
-    u64 place[PLACES]; /* hashes of instruction and frame where it was preempted */
-    u32 next, next_place;
-    u32 seen;    /* scans in a row that found a known state */
-    u64 data;    /* hash of the registers but ip and flags, at its last preemption */
-    bool is_new; /* this hash differed from the one before: it has made progress in between */
-    /* By branch records (scx_branches.bpf.h); a loop is its last instruction. */
-    u64 loop;      /* the last one in which it was seen */
-    u64 left_loop; /* the one where it was preempted; 0: none, or it has been elsewhere since */
-    u32 loops;     /* scans in a row that found it in `loop` */
-    /* rest: scans left without reading its records; pause: length of such a pause */
-    u32 rest, pause;
-};
-
-/* The CPU's registers at the interrupt, in this order. */
-struct pt_regs_x86 {
-    u64 r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax, ip, cs, flags,
-        sp, ss;
-};
-
-struct bpf_perf_event_data {
-    struct pt_regs_x86 regs;
-    u64 sample_period, addr;
-};
+#include "scx_state.bpf.h"
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);

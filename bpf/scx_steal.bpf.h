@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* A CPU takes threads from the queues of other CPUs: when it has nothing to run, and at intervals
  * to even out their lengths. */
+#pragma once
+
+#include "scx_queues.bpf.h"
+
 enum {
     /* no other CPU takes a thread for so long after a move: its caches would follow it for
      * nothing */

@@ -11,6 +11,8 @@
  * since. */
 #pragma once
 
+#include "scx_state.bpf.h"
+
 /* Loaded only if KVM exists and has the function (src/sched/vcpus.rs). */
 SEC("fentry/kvm_vcpu_on_spin")
 int BPF_PROG(guest_spins)

@@ -10,11 +10,19 @@
  * when the first of them run, it is woken to steal. */
 #pragma once
 
+#include "scx_queues.bpf.h"
+
 enum {
     BURST_NS = 100000, /* between two wake-ups of one system call, at most */
 };
 
-#define SCX_WAKE_FORK 4ULL
+static bool any_idle(void)
+{
+    const struct cpumask *idle = scx_bpf_get_idle_cpumask();
+    bool any = !bpf_cpumask_empty(idle);
+    scx_bpf_put_idle_cpumask(idle);
+    return any;
+}
 
 /* Note a wake-up; called by the waker for each. Returns the number of threads that it wakes at
  * once: those so far, or what its process woke recently, if that is more. */

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* Virtual time. A thread's grows by its run time, divided by its share (scx_shares.bpf.h). A CPU's
+ * is that of the thread that has come furthest there. */
+#pragma once
+
+#include "scx_queues.bpf.h"
+#include "scx_shares.bpf.h"
+
+enum {
+    /* A thread that slept may be ahead of the others by so many slices at most. Otherwise a thread
+     * that sleeps for long would run for long. */
+    CREDIT_SLICES = 1,
+};
+
+/* Return the virtual time for running `ns`: the smaller the share, the longer. */
+static u64 cost(const struct thread *t, u64 ns)
+{
+    if (!t->group && t->counted == WEIGHT)
+        return ns;
+    u64 weight = (u64)(t->counted ?: WEIGHT) * group_share(t->group, scx_bpf_now()) / SHARE_ONE;
+    return ns * WEIGHT / (weight ?: 1);
+}
+
+/* Move t's virtual time to the CPU c. t keeps its distance, but after a sleep it is ahead by the
+ * credit at most. */
+static void settle(struct thread *t, const struct cpu *c, s32 cpu)
+{
+    struct cpu *from = t->cpu >= 0 ? cpu_at(t->cpu) : NULL;
+    if (!from)
+        t->vtime = c->now;
+    else if (from != c) {
+        t->vtime += c->now - from->now;
+        t->moved = scx_bpf_now();
+    }
+    t->cpu = cpu;
+    u64 earliest = c->now - CREDIT_SLICES * config.slice_ns;
+    if (is_before(t->vtime, earliest))
+        t->vtime = earliest;
+}
+
+/* Charge t for what it has run since the last time, on the CPU where it ran. */
+static void charge(struct task_struct *p, struct thread *t, struct cpu *c, s32 cpu)
+{
+    u64 ran = scx(p)->se.sum_exec_runtime;
+    if (ran == t->charged)
+        return;
+    settle(t, c, cpu);
+    if (is_before(c->now, t->vtime))
+        c->now = t->vtime;
+    t->vtime += cost(t, ran - t->charged);
+    t->charged = ran;
+    t->guest_spins = false;
+}
+
+/* Count t as runnable. Called here rather than in an operation of its own, for which every wake-up
+ * would pay. */
+static void account(struct task_struct *p, struct thread *t)
+{
+    if (t->counted)
+        return;
+    COUNT(wakeups);
+    t->counted = scx(p)->scx.weight ?: WEIGHT;
+    group_load(t->group, t->counted, 1);
+}
+
+static void account_no_more(struct thread *t)
+{
+    if (!t->counted)
+        return;
+    group_load(t->group, t->counted, -1);
+    t->counted = 0;
+}
+
+/* Return whether the running thread continues: it is still due more than the first of RUN. */
+static bool goes_on(struct task_struct *p, struct thread *t, s32 cpu)
+{
+    u64 first;
+    if (!first_at(RUN(cpu), &first))
+        return false;
+    u64 vtime = t->vtime + cost(t, scx(p)->se.sum_exec_runtime - t->charged);
+    return is_before(vtime, first);
+}
