@@ -14,6 +14,7 @@
  * If anything goes wrong, the kernel returns to its own scheduler: an error here, a thread that
  * does not run for ops.timeout_ms, or the end of the loader. */
 #include "scx.h"
+#include "user_exit_info.bpf.h"
 #include "scx_lissom.h"
 #include "scx_state.bpf.h"
 #include "scx_queues.bpf.h"
@@ -27,7 +28,7 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-struct scx_exit exit_info SEC(".bss.exit");
+UEI_DEFINE(uei);
 
 SEC("struct_ops/lissom_enqueue")
 void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
@@ -261,13 +262,7 @@ s32 BPF_PROG(lissom_init)
 }
 
 SEC("struct_ops.s/lissom_exit")
-void BPF_PROG(lissom_exit, struct scx_exit_info *info)
-{
-    bpf_probe_read_kernel_str(exit_info.reason, sizeof(exit_info.reason), info->reason);
-    bpf_probe_read_kernel_str(exit_info.message, sizeof(exit_info.message), info->msg);
-    exit_info.code = info->exit_code;
-    __sync_lock_test_and_set(&exit_info.kind, info->kind);
-}
+void BPF_PROG(lissom_exit, struct scx_exit_info *info) { UEI_RECORD(uei, info); }
 
 SEC(".struct_ops.link")
 struct sched_ext_ops lissom_ops = {

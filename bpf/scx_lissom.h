@@ -138,15 +138,6 @@ struct scx_candidate {
     __u64 registers[18];
 };
 
-/* How the scheduler ended, in .bss.exit: written once, `kind` last. Values as in the kernel's
- * struct scx_exit_info. */
-struct scx_exit {
-    __u64 kind; /* enum scx_exit_kind; 0: it runs */
-    __s64 code;
-    char reason[128], message[1024];
-};
-
-/* Exit codes of the scheduler itself, beside those of the kernel (exit_code of struct
- * scx_exit_info). */
-/* a cgroup got a cpu.max, which only the kernel's own scheduler enforces */
+/* Exit code (exit_code of struct user_exit_info) of a scheduler that ended itself: a cgroup got a
+ * cpu.max, which only the kernel's own scheduler enforces. */
 #define SCX_EXIT_CODE_LIMIT 1

@@ -259,7 +259,7 @@ pub fn candidate(bytes: &[u8]) -> Option<Candidate> {
     Some(Candidate { pid: site.pid, thread, ip: site.ip, registers })
 }
 
-/// `struct scx_exit`: how the scheduler ended.
+/// `struct user_exit_info` of bpf/user_exit_info.bpf.h: how the scheduler ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exit {
     /// The kernel's `enum scx_exit_kind`.
@@ -277,7 +277,7 @@ impl Exit {
 
     /// Returns None if the scheduler has not ended.
     pub fn parse(bytes: &[u8]) -> Option<Exit> {
-        let kind = word(bytes.get(..8)?);
+        let kind = u64::from(half(bytes.get(..4)?));
         let text = |bytes: &[u8]| {
             let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
             String::from_utf8_lossy(&bytes[..end]).trim().to_string()
@@ -343,9 +343,9 @@ mod tests {
         check("scx_site_info", SiteInfo::BYTES, &[("verdict", 0), ("seen", 8), ("kicks", 16)]);
         // No variable in the object has the type scx_candidate, so its BTF lacks that type.
         check(
-            "scx_exit",
+            "user_exit_info",
             Exit::BYTES,
-            &[("kind", 0), ("code", 8), ("reason", 16), ("message", 144)],
+            &[("kind", 0), ("exit_code", 8), ("reason", 16), ("msg", 144)],
         );
     }
 

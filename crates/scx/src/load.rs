@@ -30,6 +30,9 @@ const SWITCH_PARTIAL: u64 = 1 << 3;
 /// Longest wait for the scheduler to end. The kernel takes milliseconds, longer with many threads.
 const END: Duration = Duration::from_secs(10);
 
+/// The section of the variable `uei`.
+const EXIT: &str = ".data.uei";
+
 pub const STATE: &str = "scx_state";
 pub const COUNTS: &str = "scx_counts";
 pub const SITES: &str = "scx_sites";
@@ -149,7 +152,7 @@ impl Scheduler {
 
     /// Returns how the scheduler ended, or None if it runs or never ran.
     pub fn exit(&self) -> Option<Exit> {
-        let map = self.map(".bss.exit").ok()?;
+        let map = self.map(EXIT).ok()?;
         Exit::parse(&map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()??)
     }
 
