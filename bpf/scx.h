@@ -21,6 +21,10 @@ typedef __u64 u64;
 typedef __s32 s32;
 typedef __s64 s64;
 
+#define NSEC_PER_USEC 1000ULL
+#define NSEC_PER_MSEC 1000000ULL
+#define NSEC_PER_SEC 1000000000ULL
+
 /* Unchanged since sched_ext was merged. */
 #define SCX_DSQ_LOCAL ((1ULL << 63) | 2)
 #define SCX_DSQ_LOCAL_ON ((1ULL << 63) | (1ULL << 62)) /* combined with a CPU */

@@ -18,13 +18,13 @@
 
 #include "scx_state.bpf.h"
 #include "scx_spin.bpf.h"
+#include "scx_tunables.bpf.h"
 #include "scx_branches.h"
 
 enum {
     /* per CPU: the event that keeps the records filled, L1D misses, dTLB misses
      * (src/sched/branches.rs) */
     COUNTERS = 3,
-    LONGEST_REST = 31, /* scans */
 };
 
 struct {
@@ -82,7 +82,7 @@ static enum branch_interval since_last(struct branch_cpu *b, struct task_struct 
 /* Read the records. Returns their number, or a negative errno. */
 static s32 read_branches(struct branch_cpu *b, u64 ip)
 {
-    if (config.made_up) {
+    if (made_up) {
         for (int i = 0; i < LEAST_BRANCHES; i++)
             b->branches[i] = (struct branch){.from = (ip & ~63ULL) + 64, .to = ip & ~63ULL};
         return LEAST_BRANCHES;
@@ -107,7 +107,7 @@ static struct branch_cpu *branch_cpu(void)
  * one of which nothing is proven. */
 static void rest(struct looked *l)
 {
-    if (l->pause < LONGEST_REST)
+    if (l->pause < backoff_scans)
         l->pause = l->pause * 2 + 1;
     l->rest = l->pause;
 }
@@ -151,7 +151,7 @@ static struct scx_site_info *loops_at(struct looked *l, const struct pt_regs_x86
         l->pause = 0;
         l->is_new = l->data != data;
         l->data = data;
-    } else if (l->loops >= SUSPECT) {
+    } else if (l->loops >= suspect_scans) {
         rest(l);
     }
     return info;

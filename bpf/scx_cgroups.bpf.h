@@ -5,6 +5,7 @@
 
 #include "scx_shares.bpf.h"
 #include "scx_state.bpf.h"
+#include "scx_tunables.bpf.h"
 
 static bool has_limit(u64 quota_us) { return quota_us && quota_us < ~0ULL / 1000; }
 
@@ -46,6 +47,6 @@ void BPF_PROG(lissom_cgroup_set_bandwidth, struct cgroup *cgroup, u64 period_us,
 {
     /* The limit holds for threads of other schedulers; the tool checks the cgroups of this
      * one's. */
-    if (has_limit(quota_us) && !config.ignore_limits && !config.is_partial)
+    if (has_limit(quota_us) && !ignore_limits && !is_partial)
         scx_exit_with(SCX_EXIT_CODE_LIMIT, "a cgroup got a cpu.max");
 }

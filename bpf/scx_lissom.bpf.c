@@ -17,6 +17,7 @@
 #include "user_exit_info.bpf.h"
 #include "scx_lissom.h"
 #include "scx_state.bpf.h"
+#include "scx_tunables.bpf.h"
 #include "scx_queues.bpf.h"
 #include "scx_vtime.bpf.h"
 #include "scx_wake.bpf.h"
@@ -42,7 +43,7 @@ void BPF_PROG(lissom_enqueue, struct task_struct *p, u64 flags)
     /* Run kernel threads that are bound to a CPU at once: others wait for them, and they are soon
      * done. */
     if (!t || !c || (p->flags & PF_KTHREAD && scx(p)->nr_cpus_allowed == 1)) {
-        insert(p, SCX_DSQ_LOCAL, config.slice_ns, flags);
+        insert(p, SCX_DSQ_LOCAL, slice_ns, flags);
         return;
     }
     /* A thread that slept has been charged when it went to sleep. */
@@ -60,7 +61,7 @@ SEC("struct_ops/lissom_dispatch")
 void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
 {
     struct cpu *c = cpu_at(cpu);
-    if (!c || config.stall)
+    if (!c || stall)
         return;
     bool hands_on = c->hands_on;
     if (hands_on && hand_on(cpu, c, previous && previous->pid == c->parker))
@@ -86,7 +87,7 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
     /* The running thread's slice is over, or it yields. */
     if (t) {
         if (goes_on(previous, t, cpu)) {
-            set_slice(previous, config.slice_ns);
+            set_slice(previous, slice_ns);
             return;
         }
         if (balance(cpu, c)) {
@@ -104,7 +105,7 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
     if (c->aside && take_aside(cpu, c, true))
         return;
     if (t) {
-        set_slice(previous, config.slice_ns);
+        set_slice(previous, slice_ns);
         return;
     }
     note_empty(cpu);
@@ -117,7 +118,7 @@ void BPF_PROG(lissom_dispatch, s32 cpu, struct task_struct *previous)
     t = is_parking ? thread_of(previous) : NULL;
     if (t && ends_parking(t)) {
         COUNT(park_ends);
-        set_slice(previous, config.slice_ns);
+        set_slice(previous, slice_ns);
     } else if (end_parking(cpu, ~0ULL >> 1, ALL)) {
         take(RUN(cpu));
     }

@@ -24,21 +24,19 @@
  * A parked thread may run spuriously: only the process knows which thread waits for what. */
 #define SCX_PARK 0x6b7261706d73696cULL /* "lismpark" */
 
-/* Set before the scheduler is loaded (section .rodata.config). */
+/* What the scheduler was started with: the tunables of these names (scx_tunables.bpf.h), and the
+ * interval of scans. */
 struct scx_config {
-    __u64 slice_ns; /* how long a thread runs while others want its CPU */
-    /* between two scans of a running thread; 0: no busy-waiting detection */
+    __u64 slice_ns;
+    /* between two scans of a running thread; 0: no detection of busy-waiting. Perf events of the
+     * tool keep this interval */
     __u64 sample_ns;
-    __u64 park_ns;       /* a thread that is parked for longer has to sleep */
-    __u64 is_partial;    /* 1: only threads that chose SCHED_EXT */
-    __u64 ignore_limits; /* 1: a cgroup's cpu.max is disregarded */
-    /* 1: for tests: dispatch nothing any more, until the kernel's watchdog ends the scheduler */
-    __u64 stall;
-    /* 1: for tests: branch records show a loop for every thread, and registers are ignored */
-    __u64 made_up;
+    __u64 park_ns;
+    __u64 is_partial, ignore_limits;
+    __u64 stall, made_up; /* for tests */
 };
 
-/* Detector of threads that wait in loops, if config.sample_ns is not 0. */
+/* Detector of threads that wait in loops, if the interval of scans is not 0. */
 enum scx_detector {
     SCX_REGISTERS,
     SCX_BRANCHES, /* registers, and the CPU's branch records and counts of misses */

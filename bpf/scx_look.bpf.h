@@ -7,6 +7,7 @@
 #include "scx_branches.bpf.h"
 #include "scx_queues.bpf.h"
 #include "scx_spin.bpf.h"
+#include "scx_tunables.bpf.h"
 #include "scx_vcpu.bpf.h"
 
 /* Return whether this scheduler runs p. Threads of other classes run before its threads, or beside
@@ -14,7 +15,7 @@
 static bool is_scheduled_here(struct task_struct *p)
 {
     u32 policy = scx(p)->policy;
-    if (config.is_partial)
+    if (is_partial)
         return policy == SCHED_EXT;
     return policy != SCHED_FIFO && policy != SCHED_RR && policy != SCHED_DEADLINE;
 }
@@ -56,8 +57,7 @@ static __always_inline int look_at(struct bpf_perf_event_data *event, bool by_br
     if (is_vcpu) {
         n->vcpu_kicks++;
     } else {
-        struct scx_site_info *site =
-            by_branches && config.made_up ? NULL : waits_at(&t->looked, r, p);
+        struct scx_site_info *site = by_branches && made_up ? NULL : waits_at(&t->looked, r, p);
         if (!site && by_branches) {
             site = loops_at(&t->looked, r, p);
             if (site)

@@ -14,18 +14,18 @@
  * be kept enters RUN like any other. If a marked thread had already returned, its next call
  * needlessly returns without parking. docs/model/park.pml
  *
- * Parking is bounded twice. A thread that is parked for longer than config.park_ns, or whose CPU
+ * Parking is bounded twice. A thread that is parked for longer than park_ns, or whose CPU
  * has nothing else to run, is run, finds its word unchanged and sleeps. For that each CPU has a
  * ring of the threads that were parked there, each once. A woken thread stays in it until it comes
  * to the front. A parked thread gets no signal before. */
 #pragma once
 
 #include "scx_queues.bpf.h"
+#include "scx_tunables.bpf.h"
 
 enum {
-    LEAST_NS = 50000, /* of a slice: with less left, a thread waits in RUN */
-    RING = 2048,      /* threads; further ones sleep */
-    LOOKS = 32,       /* threads checked at the ring's front, each time */
+    RING = 2048, /* threads; further ones sleep */
+    LOOKS = 32,  /* threads checked at the ring's front, each time */
     /* threads checked by a CPU that has nothing else to do: it leaves none behind */
     ALL = RING,
 };
@@ -142,10 +142,10 @@ static bool end_parking(s32 cpu, u64 until, u32 looks)
 static void end_old_parking(s32 cpu, struct cpu *c)
 {
     u64 now = scx_bpf_now();
-    if (now - c->aged < config.park_ns / 4)
+    if (now - c->aged < park_ns / 4)
         return;
     c->aged = now;
-    end_parking(cpu, now - config.park_ns, LOOKS);
+    end_parking(cpu, now - park_ns, LOOKS);
 }
 
 /* Run the thread that the caller has woken next, or put it into RUN. Returns whether it runs
@@ -156,7 +156,7 @@ static bool hand_on(s32 cpu, struct cpu *c, bool caller_parks)
     struct task_struct *p = bpf_kptr_xchg(&c->woken, NULL);
     if (!p)
         return false;
-    bool next = caller_parks && c->left_ns >= LEAST_NS && may_run(p, cpu);
+    bool next = caller_parks && c->left_ns >= handoff_ns && may_run(p, cpu);
     if (next) {
         insert(p, SCX_DSQ_LOCAL, c->left_ns, 0);
     } else {

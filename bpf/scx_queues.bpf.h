@@ -4,13 +4,7 @@
 #pragma once
 
 #include "scx_state.bpf.h"
-
-enum {
-    /* a thread that waits for longer is next, whatever its share: the kernel's watchdog ignores
-     * shares */
-    PATIENCE_NS = 1000000000,
-    CARE_NS = 100000000, /* between two searches for such threads */
-};
+#include "scx_tunables.bpf.h"
 
 #define RUN(cpu) ((u64)(cpu))
 #define SPIN(cpu) ((u64)(cpu) | 0x10000)
@@ -52,7 +46,7 @@ static void note_empty(s32 cpu)
 static void queue_up(struct task_struct *p, struct thread *t, s32 cpu, u64 flags)
 {
     t->queued = scx_bpf_now();
-    insert_at(p, RUN(cpu), config.slice_ns, t->vtime, flags);
+    insert_at(p, RUN(cpu), slice_ns, t->vtime, flags);
     note_waiting(cpu);
 }
 
@@ -69,7 +63,7 @@ static void put_aside(struct task_struct *p, struct thread *t, struct cpu *c, s3
     }
     t->queued = scx_bpf_now();
     t->turn = c->runs + scx_bpf_dsq_nr_queued(RUN(cpu));
-    insert_at(p, SPIN(cpu), config.slice_ns, (u64)(c->pass + 1) << 32 | t->progress, flags);
+    insert_at(p, SPIN(cpu), slice_ns, (u64)(c->pass + 1) << 32 | t->progress, flags);
     note_waiting(cpu);
 }
 
@@ -111,7 +105,7 @@ static bool run_late(s32 cpu, u64 queue, u64 now)
             if (!p)
                 break;
             struct thread *t = thread_of(p);
-            if (!t || now - t->queued < PATIENCE_NS || !may_run(p, cpu))
+            if (!t || now - t->queued < starvation_ns || !may_run(p, cpu))
                 continue;
             done = scx_bpf_dsq_move(&it, p, SCX_DSQ_LOCAL, 0);
             break;
@@ -124,7 +118,7 @@ static bool run_late(s32 cpu, u64 queue, u64 now)
 static bool care(s32 cpu, struct cpu *c)
 {
     u64 now = scx_bpf_now();
-    if (now - c->cared < CARE_NS)
+    if (now - c->cared < starvation_check_ns)
         return false;
     c->cared = now;
     return run_late(cpu, RUN(cpu), now) || run_late(cpu, SPIN(cpu), now);

@@ -12,13 +12,13 @@
 #pragma once
 
 #include "scx.h"
+#include "scx_tunables.bpf.h"
 
 enum {
     GROUPS = 4096, /* the first one is the root; further groups count as the root */
     LEVELS = 16,   /* deeper groups compete on the last one */
     WEIGHT = 100,  /* the default */
     SHARE_ONE = 1 << 16,
-    SHARE_NS = 1000000, /* how long a share holds */
 };
 
 struct group {
@@ -134,7 +134,7 @@ static u32 group_share(u32 index, u64 now)
     struct group *g = group_at(index);
     if (!index || !g)
         return SHARE_ONE;
-    if (now - g->share_at < SHARE_NS)
+    if (now - g->share_at < share_ns)
         return g->share;
     u64 share = SHARE_ONE;
     struct group *at = g;

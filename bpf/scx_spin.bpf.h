@@ -2,10 +2,10 @@
 /* Detect threads that wait in loops, after Huang et al., HPDC'21, section 3.2. The paper's
  * last-branch records, which virtual machines seldom have, are in scx_branches.bpf.h.
  *
- * A perf event interrupts each CPU every config.sample_ns. If all registers of a thread are as at
- * an earlier scan, it has only done what it can undo since then. It waits in a loop, or it counts
- * in memory alone. So such a place is sent once to the tool, which proves one or the other from the
- * code (src/judge). From then on, a thread found there in an earlier state is preempted,
+ * A perf event interrupts each CPU at an interval (`--sample`). If all registers of a thread are as
+ * at an earlier scan, it has only done what it can undo since then. It waits in a loop, or it
+ * counts in memory alone. So such a place is sent once to the tool, which proves one or the other
+ * from the code (src/judge). From then on, a thread found there in an earlier state is preempted,
  * if another one wants its CPU.
  *
  * States outlast the thread's time off the CPU. So if it still waits for the same word when it runs
@@ -15,6 +15,7 @@
 #pragma once
 
 #include "scx_state.bpf.h"
+#include "scx_tunables.bpf.h"
 
 struct {
     __uint(type, BPF_MAP_TYPE_HASH);
@@ -29,7 +30,6 @@ struct {
 } scx_candidates SEC(".maps");
 
 enum {
-    SUSPECT = 3,   /* scans in a row after which a place is sent to the tool */
     FLAGS = 0x8d5, /* of rflags: arithmetic flags */
 };
 
@@ -99,7 +99,7 @@ static struct scx_site_info *proven(const struct scx_site *site, const struct pt
     struct scx_site_info *info = bpf_map_lookup_elem(&scx_sites, site);
     if (info && info->verdict == SCX_SPINS)
         return info;
-    if (seen < SUSPECT || (info && info->verdict == SCX_WORKS))
+    if (seen < suspect_scans || (info && info->verdict == SCX_WORKS))
         return NULL;
     if (info) {
         /* The candidate was lost, or could not be decided as it was then: ask again, ever more

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* State that the parts of the scheduler share: settings, counts, and the state of each CPU and
+/* State that the parts of the scheduler share: counts, and the state of each CPU and
  * thread. */
 #pragma once
 
@@ -10,8 +10,6 @@ enum {
     MAX_CPUS = 1024,
 };
 
-const volatile struct scx_config config SEC(".rodata.config") = {.slice_ns = 3000000,
-                                                                 .park_ns = 20000000};
 u32 nr_cpus;
 
 struct {

@@ -4,15 +4,7 @@
 #pragma once
 
 #include "scx_queues.bpf.h"
-
-enum {
-    /* no other CPU takes a thread for so long after a move: its caches would follow it for
-     * nothing */
-    MOVED_NS = 500000,
-    /* between two checks whether another CPU's queue is longer: a move costs the thread its
-     * caches */
-    BALANCE_NS = 10000000,
-};
+#include "scx_tunables.bpf.h"
 
 /* Take the first thread of another CPU's queue. Returns false if none was taken. *any: there was
  * one, which may have to stay. */
@@ -24,7 +16,7 @@ static bool steal_from(u64 queue, u64 now, bool *any)
     if (!bpf_iter_scx_dsq_new(&it, queue, 0)) {
         struct task_struct *p = bpf_iter_scx_dsq_next(&it);
         struct thread *t = p ? thread_of(p) : NULL;
-        settled = t && now - t->moved >= MOVED_NS;
+        settled = t && now - t->moved >= settle_ns;
         *any = p;
     }
     bpf_iter_scx_dsq_destroy(&it);
@@ -64,7 +56,7 @@ static bool steal(s32 cpu)
 static bool balance(s32 cpu, struct cpu *c)
 {
     u64 now = scx_bpf_now();
-    if (nr_cpus < 2 || now - c->balanced < BALANCE_NS)
+    if (nr_cpus < 2 || now - c->balanced < balance_ns)
         return false;
     c->balanced = now;
     u32 other = c->probe++ % nr_cpus;

@@ -5,12 +5,7 @@
 
 #include "scx_queues.bpf.h"
 #include "scx_shares.bpf.h"
-
-enum {
-    /* A thread that slept may be ahead of the others by so many slices at most. Otherwise a thread
-     * that sleeps for long would run for long. */
-    CREDIT_SLICES = 1,
-};
+#include "scx_tunables.bpf.h"
 
 /* Return the virtual time for running `ns`: the smaller the share, the longer. */
 static u64 cost(const struct thread *t, u64 ns)
@@ -21,8 +16,8 @@ static u64 cost(const struct thread *t, u64 ns)
     return ns * WEIGHT / (weight ?: 1);
 }
 
-/* Move t's virtual time to the CPU c. t keeps its distance, but after a sleep it is ahead by the
- * credit at most. */
+/* Move t's virtual time to the CPU c. t keeps its distance, but after a sleep it is ahead by
+ * lead_slices at most. */
 static void settle(struct thread *t, const struct cpu *c, s32 cpu)
 {
     struct cpu *from = t->cpu >= 0 ? cpu_at(t->cpu) : NULL;
@@ -33,7 +28,7 @@ static void settle(struct thread *t, const struct cpu *c, s32 cpu)
         t->moved = scx_bpf_now();
     }
     t->cpu = cpu;
-    u64 earliest = c->now - CREDIT_SLICES * config.slice_ns;
+    u64 earliest = c->now - lead_slices * slice_ns;
     if (is_before(t->vtime, earliest))
         t->vtime = earliest;
 }

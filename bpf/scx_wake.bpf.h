@@ -11,10 +11,7 @@
 #pragma once
 
 #include "scx_queues.bpf.h"
-
-enum {
-    BURST_NS = 100000, /* between two wake-ups of one system call, at most */
-};
+#include "scx_tunables.bpf.h"
 
 static bool any_idle(void)
 {
@@ -36,7 +33,7 @@ static u32 burst(void)
     struct thread *process = leader ? thread_of(leader) : NULL;
     u64 now = scx_bpf_now();
     u64 switches = scx(waker)->nvcsw + scx(waker)->nivcsw;
-    bool is_new = now - w->woke_at > BURST_NS || w->woke_switches != switches;
+    bool is_new = now - w->woke_at > bulk_gap_ns || w->woke_switches != switches;
     w->woke_at = now;
     w->woke_switches = switches;
     w->wakes = is_new ? 1 : w->wakes + 1;
@@ -86,7 +83,7 @@ s32 BPF_PROG(lissom_select_cpu, struct task_struct *p, s32 previous, u64 flags)
     }
     if (is_idle) {
         COUNT(idle_picks);
-        insert(p, SCX_DSQ_LOCAL, config.slice_ns, 0);
+        insert(p, SCX_DSQ_LOCAL, slice_ns, 0);
     }
     return cpu;
 }

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{MemberAttr, Struct};
+use libbpf_rs::btf::types::{DataSec, MemberAttr, Struct, Var};
 use libbpf_rs::{Link, Map, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, ProgramMut};
 
 use super::kernel::{SchedExt, Types};
@@ -29,6 +29,9 @@ const SWITCH_PARTIAL: u64 = 1 << 3;
 
 /// Longest wait for the scheduler to end. The kernel takes milliseconds, longer with many threads.
 const END: Duration = Duration::from_secs(10);
+
+/// The section of the tunables. libbpf puts the object's name before it.
+const CONSTANTS: &str = ".rodata";
 
 /// The section of the variable `uei`.
 const EXIT: &str = ".data.uei";
@@ -203,12 +206,9 @@ fn load(
     let mut object = ObjectBuilder::default().open_memory(object())?;
     for mut map in object.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
-        if name == ".rodata.config" {
+        if name.ends_with(CONSTANTS) {
             let value = map.initial_value_mut().context("a map is missing")?;
-            value
-                .get_mut(..Config::BYTES)
-                .context("a map is too small")?
-                .copy_from_slice(&config.bytes());
+            set_tunables(value, config)?;
         } else if name == OPERATIONS.1 {
             let value = map.initial_value_mut().context("a map is missing")?;
             set_operations(value, config.is_partial != 0, timeout)?;
@@ -250,6 +250,30 @@ pub fn wait_until_off() -> anyhow::Result<()> {
     }
 }
 
+/// Set the variables of bpf/scx_tunables.bpf.h that have an option. `constants` has the variables
+/// of the section CONSTANTS.
+fn set_tunables(constants: &mut [u8], config: &Config) -> anyhow::Result<()> {
+    let own = Btf::from_raw(NAME, object())?.context("the program has no types")?;
+    let section: DataSec = own.type_by_name(CONSTANTS).context("the program has no constants")?;
+    for (name, value) in Config::NAMES.iter().zip(config.values()) {
+        // Only the tool's perf events use the interval of scans.
+        if *name == "sample_ns" {
+            continue;
+        }
+        let is_it =
+            |id| own.type_by_id::<Var>(id).is_some_and(|v| v.name().is_some_and(|n| n == *name));
+        let variable = section
+            .iter()
+            .find(|v| is_it(v.ty))
+            .with_context(|| format!("the program has no variable {name}"))?;
+        let at = variable.offset as usize;
+        let field = constants.get_mut(at..at + variable.size).context("a map is too small")?;
+        // Little endian: a bool is the first byte.
+        field.copy_from_slice(&value.to_le_bytes()[..variable.size]);
+    }
+    Ok(())
+}
+
 /// Set the timeout and, if `is_partial`, the flag in the program's variable. `operations` has the
 /// program's layout, which differs from the kernel's.
 fn set_operations(
@@ -282,6 +306,24 @@ fn set_operations(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn tunables_by_name() {
+        let mut open = ObjectBuilder::default().open_memory(object()).expect("an object");
+        let ours = |name: &std::ffi::OsStr| name.to_string_lossy().ends_with(CONSTANTS);
+        let mut map = open.maps_mut().find(|m| ours(m.name())).expect("the constants");
+        let value = map.initial_value_mut().expect("a value");
+        let before = value.to_vec();
+        let defaults = Config { slice_ns: 3_000_000, park_ns: 20_000_000, ..Config::default() };
+        set_tunables(value, &defaults).expect("all are there");
+        assert_eq!(value, before);
+        let config = Config { slice_ns: 3_000_001, is_partial: 1, made_up: 1, ..defaults };
+        set_tunables(value, &config).expect("all are there");
+        let changed: Vec<u8> =
+            (0..before.len()).filter(|&i| before[i] != value[i]).map(|i| value[i]).collect();
+        assert_eq!(changed.len(), 3, "{changed:?}");
+        assert_eq!(changed.iter().filter(|&&byte| byte == 1).count(), 2, "{changed:?}");
+    }
 
     #[test]
     fn operations_by_name() {
