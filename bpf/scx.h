@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* The kernel's side of a sched_ext scheduler (Documentation/scheduler/sched-ext.rst), as far as
- * scx_lissom uses it, of Linux 6.18 to 7.3. A function that has changed its arguments or its result
- * has a version for each. The one that the kernel has is called: bpf_ksym_exists is decided when
- * the program is loaded. Three underscores, and all behind them, are not part of a kernel
- * function's name. */
+ * scx_lissom uses it, of Linux 6.18 to 7.3. Macros and wrappers have the names that the scx
+ * project's common.bpf.h and compat.bpf.h give them. A function that has changed its arguments or
+ * its result has a version for each. The one that the kernel has is called: bpf_ksym_exists is
+ * decided when the program is loaded. Three underscores, and all behind them, are not part of a
+ * kernel function's name. */
 #pragma once
 
 #include "kernel.h"
@@ -89,7 +90,6 @@ struct cgroup {
 };
 
 struct scx_init_task_args {
-    bool fork;
     struct cgroup *cgroup;
 };
 
@@ -121,6 +121,9 @@ struct bpf_perf_event_data {
     u64 sample_period, addr;
 };
 
+/* Return whether the interrupt came from user code. */
+static inline bool is_user(const struct pt_regs_x86 *r) { return (r->cs & 3) == 3; }
+
 struct bpf_perf_event_value {
     u64 counter, enabled, running;
 };
@@ -129,11 +132,18 @@ struct bpf_iter_scx_dsq {
     u64 opaque[6];
 } __attribute__((aligned(8)));
 
+/* The iterator of a bpf_for_each() loop, for scx_bpf_dsq_move(). */
+#define BPF_FOR_EACH_ITER (&___it)
+
+/* Define an operation of the scheduler. The second kind may sleep. */
+#define BPF_STRUCT_OPS(name, args...) SEC("struct_ops/" #name) BPF_PROG(name, ##args)
+#define BPF_STRUCT_OPS_SLEEPABLE(name, args...) SEC("struct_ops.s/" #name) BPF_PROG(name, ##args)
+
 /* The scheduler's operations, by name. Operations that are missing here keep their defaults. */
 struct sched_ext_ops {
-    s32 (*select_cpu)(struct task_struct *p, s32 previous, u64 flags);
+    s32 (*select_cpu)(struct task_struct *p, s32 prev_cpu, u64 flags);
     void (*enqueue)(struct task_struct *p, u64 flags);
-    void (*dispatch)(s32 cpu, struct task_struct *previous);
+    void (*dispatch)(s32 cpu, struct task_struct *prev);
     void (*tick)(struct task_struct *p);
     void (*quiescent)(struct task_struct *p, u64 flags);
     void (*set_weight)(struct task_struct *p, u32 weight);
@@ -156,7 +166,7 @@ struct sched_ext_ops {
 };
 
 s32 scx_bpf_create_dsq(u64 id, s32 node) __ksym;
-s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 previous, u64 flags, bool *is_idle) __ksym;
+s32 scx_bpf_select_cpu_dfl(struct task_struct *p, s32 prev_cpu, u64 flags, bool *is_idle) __ksym;
 bool scx_bpf_test_and_clear_cpu_idle(s32 cpu) __ksym;
 s32 scx_bpf_pick_idle_cpu(const struct cpumask *allowed, u64 flags) __ksym;
 const struct cpumask *scx_bpf_get_idle_cpumask(void) __ksym;
@@ -186,7 +196,7 @@ bool scx_bpf_dsq_insert___v2___since_6_19(struct task_struct *p, u64 id, u64 sli
 void scx_bpf_dsq_insert___until_6_18(struct task_struct *p, u64 id, u64 slice,
                                      u64 flags) __ksym __weak;
 
-static inline void insert(struct task_struct *p, u64 queue, u64 slice, u64 flags)
+static inline void scx_bpf_dsq_insert(struct task_struct *p, u64 queue, u64 slice, u64 flags)
 {
     if (bpf_ksym_exists(scx_bpf_dsq_insert___v2___since_6_19))
         scx_bpf_dsq_insert___v2___since_6_19(p, queue, slice, flags);
@@ -200,15 +210,16 @@ bool __scx_bpf_dsq_insert_vtime(struct task_struct *p,
 void scx_bpf_dsq_insert_vtime___until_6_18(struct task_struct *p, u64 id, u64 slice, u64 vtime,
                                            u64 flags) __ksym __weak;
 
-/* Insert p into a queue in the order of `at`. */
-static inline void insert_at(struct task_struct *p, u64 queue, u64 slice, u64 at, u64 flags)
+/* Insert p into a queue in the order of vtime. */
+static inline void scx_bpf_dsq_insert_vtime(struct task_struct *p, u64 queue, u64 slice, u64 vtime,
+                                            u64 flags)
 {
     if (bpf_core_type_exists(struct scx_bpf_dsq_insert_vtime_args)) {
         struct scx_bpf_dsq_insert_vtime_args args = {
-            .dsq_id = queue, .slice = slice, .vtime = at, .enq_flags = flags};
+            .dsq_id = queue, .slice = slice, .vtime = vtime, .enq_flags = flags};
         __scx_bpf_dsq_insert_vtime(p, &args);
     } else {
-        scx_bpf_dsq_insert_vtime___until_6_18(p, queue, slice, at, flags);
+        scx_bpf_dsq_insert_vtime___until_6_18(p, queue, slice, vtime, flags);
     }
 }
 
@@ -217,38 +228,22 @@ bool scx_bpf_dsq_move_to_local___v2___since_7_1(u64 id, u64 flags) __ksym __weak
 bool scx_bpf_dsq_move_to_local___until_7_0(u64 id) __ksym __weak;
 
 /* Run the queue's first thread that may run on this CPU. Returns false if there is none. */
-static inline bool take(u64 queue)
+static inline bool scx_bpf_dsq_move_to_local(u64 queue)
 {
     if (bpf_ksym_exists(scx_bpf_dsq_move_to_local___v2___since_7_1))
         return scx_bpf_dsq_move_to_local___v2___since_7_1(queue, 0);
     return scx_bpf_dsq_move_to_local___until_7_0(queue);
 }
 
-/* 6.19; before, the field is written. */
-bool scx_bpf_task_set_slice___since_6_19(struct task_struct *p, u64 slice) __ksym __weak;
-
 static inline struct task_struct___scx *scx(struct task_struct *p)
 {
     return (struct task_struct___scx *)p;
 }
 
-/* Set *at to what the queue's first thread was inserted at. Returns false if the queue is empty. */
-static inline bool first_at(u64 queue, u64 *at)
-{
-    struct bpf_iter_scx_dsq it;
-    bool found = false;
-    if (!bpf_iter_scx_dsq_new(&it, queue, 0)) {
-        struct task_struct *p = bpf_iter_scx_dsq_next(&it);
-        if (p) {
-            *at = scx(p)->scx.dsq_vtime;
-            found = true;
-        }
-    }
-    bpf_iter_scx_dsq_destroy(&it);
-    return found;
-}
+/* 6.19; before, the field is written. */
+bool scx_bpf_task_set_slice___since_6_19(struct task_struct *p, u64 slice) __ksym __weak;
 
-static inline void set_slice(struct task_struct *p, u64 slice)
+static inline void scx_bpf_task_set_slice(struct task_struct *p, u64 slice)
 {
     if (bpf_ksym_exists(scx_bpf_task_set_slice___since_6_19))
         scx_bpf_task_set_slice___since_6_19(p, slice);
@@ -256,8 +251,22 @@ static inline void set_slice(struct task_struct *p, u64 slice)
         scx(p)->scx.slice = slice;
 }
 
-/* End the scheduler: the kernel's own takes over, and the loader gets `code` and the text. */
-#define scx_exit_with(code, text) \
+/* How often p was switched out. */
+static inline u64 nr_switches(struct task_struct *p) { return scx(p)->nvcsw + scx(p)->nivcsw; }
+
+/* Set *vtime to that of the queue's first thread. Returns false if the queue is empty. */
+static inline bool first_vtime(u64 queue, u64 *vtime)
+{
+    struct task_struct *p;
+    bpf_for_each(scx_dsq, p, queue, 0) {
+        *vtime = scx(p)->scx.dsq_vtime;
+        return true;
+    }
+    return false;
+}
+
+/* End the scheduler: the kernel's own takes over, and the tool gets `code` and the text. */
+#define scx_bpf_exit(code, text) \
     ({ \
         static char format[] = text; \
         unsigned long long none[1] = {0}; \

@@ -8,7 +8,7 @@
  * computes in registers, or in memory that its caches hold, looks the same. So the tool has to
  * prove first that the thread waits.
  *
- * On each CPU the loader keeps an event open that has the CPU record the branches of user code, and
+ * On each CPU the tool keeps an event open that has the CPU record the branches of user code, and
  * counts of misses. The scan itself reads the records, by bpf_get_branch_snapshot(): the interrupt
  * and this program leave none, as they are not user code. A sampling event with records
  * (bpf_read_branch_records) would interrupt every so many cycles instead of ns, by NMI. It would
@@ -25,17 +25,18 @@ enum {
     /* per CPU: the event that keeps the records filled, L1D misses, dTLB misses
      * (src/sched/branches.rs) */
     COUNTERS = 3,
+    ALL_COUNTERS = COUNTERS * MAX_CPUS,
 };
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
-    __uint(max_entries, COUNTERS *MAX_CPUS);
+    __uint(max_entries, ALL_COUNTERS);
     __type(key, u32);
     __type(value, u32);
 } scx_counters SEC(".maps");
 
 struct branch_cpu {
-    struct branch_look last;
+    struct branch_scan last;
     struct branch branches[MOST_BRANCHES];
 };
 
@@ -60,21 +61,25 @@ static bool count(u32 which, u64 *value, u64 *blind_ns)
 }
 
 /* Read the state of this CPU, on which p runs. */
-static __always_inline void look_now(struct branch_look *now, struct task_struct *p)
+static __always_inline void scan_now(struct branch_scan *now, struct task_struct *p)
 {
     u64 cycles;
-    *now = (struct branch_look){.thread = p->pid, .switches = scx(p)->nvcsw + scx(p)->nivcsw};
+    *now = (struct branch_scan){.thread = p->pid, .switches = nr_switches(p)};
     if (!count(0, &cycles, &now->blind_ns) || !count(1, &now->l1d_misses, &now->blind_ns) ||
         !count(2, &now->dtlb_misses, &now->blind_ns))
         now->thread = 0;
 }
 
-/* Classify the interval since the last scan of this CPU. */
-static enum branch_interval since_last(struct branch_cpu *b, struct task_struct *p)
+typedef enum branch_interval (*branch_rule)(const struct branch_scan *, const struct branch_scan *);
+
+/* Classify the interval since the last scan of this CPU by the rule. Inlined: BPF has no calls by
+ * pointer. */
+static __always_inline enum branch_interval since_last(struct branch_cpu *b, struct task_struct *p,
+                                                       branch_rule rule)
 {
-    struct branch_look now;
-    look_now(&now, p);
-    enum branch_interval interval = branch_interval(&b->last, &now);
+    struct branch_scan now;
+    scan_now(&now, p);
+    enum branch_interval interval = rule(&b->last, &now);
     b->last = now;
     return interval;
 }
@@ -105,69 +110,67 @@ static struct branch_cpu *branch_cpu(void)
 
 /* Read the thread's records ever more rarely: that takes microseconds, and they show no loop, or
  * one of which nothing is proven. */
-static void rest(struct looked *l)
+static void back_off(struct scan_state *s)
 {
-    if (l->pause < backoff_scans)
-        l->pause = l->pause * 2 + 1;
-    l->rest = l->pause;
+    if (s->backoff < backoff_scans)
+        s->backoff = s->backoff * 2 + 1;
+    s->skip = s->backoff;
 }
 
 /* Return the site of the loop in which the thread waits, if that is proven, or NULL. */
-static struct scx_site_info *loops_at(struct looked *l, const struct pt_regs_x86 *r,
-                                      struct task_struct *p)
+static struct scx_site_info *spins_by_branches(struct scan_state *s, const struct pt_regs_x86 *r,
+                                               struct task_struct *p)
 {
     struct branch_cpu *b = branch_cpu();
     if (!b)
         return NULL;
-    enum branch_interval interval = since_last(b, p);
+    enum branch_interval interval = since_last(b, p, branch_interval);
     if (interval == BRANCHES_MISSED)
-        l->loops = 0;
+        s->loops = 0;
     /* The thread has just come to the CPU. If it is back in the loop where it was preempted, that
      * suffices, as for the registers. */
-    bool is_back = interval == BRANCHES_UNKNOWN && l->left_loop;
+    bool is_back = interval == BRANCHES_UNKNOWN && s->left_loop;
     if (interval != BRANCHES_QUIET && !is_back)
         return NULL;
-    if (interval == BRANCHES_QUIET && l->rest) {
-        l->rest--;
+    if (interval == BRANCHES_QUIET && s->skip) {
+        s->skip--;
         return NULL;
     }
     u64 loop = loop_now(b, r->ip);
-    if (is_back && loop != l->left_loop) {
-        l->left_loop = 0;
+    if (is_back && loop != s->left_loop) {
+        s->left_loop = 0;
         return NULL;
     }
     if (!loop) {
-        l->loops = 0;
-        rest(l);
+        s->loops = 0;
+        back_off(s);
         return NULL;
     }
-    l->loops = loop == l->loop ? l->loops + 1 : 1;
-    l->loop = loop;
+    s->loops = loop == s->loop ? s->loops + 1 : 1;
+    s->loop = loop;
     struct scx_site site = {.ip = loop, .pid = p->tgid};
-    struct scx_site_info *info = proven(&site, r, p, l->loops);
+    struct scx_site_info *info = proven_site(&site, r, p, s->loops);
     if (info) {
-        u64 data = data_of(r);
-        l->left_loop = loop;
-        l->pause = 0;
-        l->is_new = l->data != data;
-        l->data = data;
-    } else if (l->loops >= suspect_scans) {
-        rest(l);
+        s->left_loop = loop;
+        s->backoff = 0;
+        note_progress(s, data_of(r));
+    } else if (s->loops >= suspect_scans) {
+        back_off(s);
     }
     return info;
 }
 
-/* Test the records before anything is scheduled: the loader runs a loop that they have to show.
+/* Test the records before anything is scheduled: the tool runs a loop that they have to show.
  * Attached to its thread alone. */
 SEC("perf_event")
 int try_branches(struct bpf_perf_event_data *event)
 {
     struct pt_regs_x86 *r = &event->regs;
     struct branch_cpu *b = branch_cpu();
-    if (!b || (r->cs & 3) != 3)
+    if (!b || !is_user(r))
         return 0;
     trial.looks++;
-    enum branch_interval interval = since_last(b, bpf_get_current_task_btf());
+    enum branch_interval interval = since_last(b, bpf_get_current_task_btf(), branch_interval);
     if (b->last.thread)
         trial.counted++;
     if (interval == BRANCHES_QUIET)

@@ -27,7 +27,7 @@ struct branch {
 };
 
 /* The state of a CPU at a scan. */
-struct branch_look {
+struct branch_scan {
     __u64 thread;                  /* running thread; 0: the counts could not be read */
     __u64 switches;                /* times that it has left a CPU */
     __u64 l1d_misses, dtlb_misses; /* of user code */
@@ -42,28 +42,25 @@ enum branch_interval {
     BRANCHES_QUIET,
 };
 
-/* Classify the interval between two scans of a CPU. */
-static inline enum branch_interval branch_interval(const struct branch_look *before,
-                                                   const struct branch_look *now)
-{
-    if (!now->thread || now->thread != before->thread || now->switches != before->switches ||
-        now->blind_ns != before->blind_ns)
-        return BRANCHES_UNKNOWN;
-    if (now->l1d_misses != before->l1d_misses || now->dtlb_misses != before->dtlb_misses)
-        return BRANCHES_MISSED;
-    return BRANCHES_QUIET;
-}
-
-/* Classify an interval by the paper's rule, for --detector=paper: whatever has run on the CPU since
- * the last scan, one miss of any thread counts. */
-static inline enum branch_interval paper_interval(const struct branch_look *before,
-                                                  const struct branch_look *now)
+/* Classify the interval between two scans of a CPU by the paper's rule, for --detector=paper:
+ * whatever has run there in between, one miss of any thread counts. */
+static inline enum branch_interval paper_interval(const struct branch_scan *before,
+                                                  const struct branch_scan *now)
 {
     if (!before->thread || !now->thread || now->blind_ns != before->blind_ns)
         return BRANCHES_UNKNOWN;
     if (now->l1d_misses != before->l1d_misses || now->dtlb_misses != before->dtlb_misses)
         return BRANCHES_MISSED;
     return BRANCHES_QUIET;
+}
+
+/* Classify the interval if one thread has run in it, without a break; otherwise it is unknown. */
+static inline enum branch_interval branch_interval(const struct branch_scan *before,
+                                                   const struct branch_scan *now)
+{
+    if (now->thread != before->thread || now->switches != before->switches)
+        return BRANCHES_UNKNOWN;
+    return paper_interval(before, now);
 }
 
 /* Return the branch that closes the loop of a thread that was interrupted at ip; 0 if there is

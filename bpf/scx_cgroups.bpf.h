@@ -9,44 +9,41 @@
 
 static bool has_limit(u64 quota_us) { return quota_us && quota_us < ~0ULL / 1000; }
 
-SEC("struct_ops.s/lissom_cgroup_init")
-s32 BPF_PROG(lissom_cgroup_init, struct cgroup *cgroup, struct scx_cgroup_init_args *args)
+s32 BPF_STRUCT_OPS_SLEEPABLE(lissom_cgroup_init, struct cgroup *cgroup,
+                             struct scx_cgroup_init_args *args)
 {
     group_add(cgroup, args->weight);
     return 0;
 }
 
-SEC("struct_ops.s/lissom_cgroup_exit")
-void BPF_PROG(lissom_cgroup_exit, struct cgroup *cgroup) { group_remove(cgroup); }
+void BPF_STRUCT_OPS_SLEEPABLE(lissom_cgroup_exit, struct cgroup *cgroup) { group_remove(cgroup); }
 
-SEC("struct_ops/lissom_cgroup_move")
-void BPF_PROG(lissom_cgroup_move, struct task_struct *p, struct cgroup *from, struct cgroup *to)
+void BPF_STRUCT_OPS(lissom_cgroup_move, struct task_struct *p, struct cgroup *from,
+                    struct cgroup *to)
 {
-    struct thread *t = thread_of(p);
+    struct task_ctx *t = try_lookup_task_ctx(p);
     if (!t)
         return;
     u32 group = group_of(to);
     if (t->counted) {
-        group_load(t->group, t->counted, -1);
-        group_load(group, t->counted, 1);
+        group_add_load(t->group, t->counted, -1);
+        group_add_load(group, t->counted, 1);
     }
     t->group = group;
 }
 
-SEC("struct_ops/lissom_cgroup_set_weight")
-void BPF_PROG(lissom_cgroup_set_weight, struct cgroup *cgroup, u32 weight)
+void BPF_STRUCT_OPS(lissom_cgroup_set_weight, struct cgroup *cgroup, u32 weight)
 {
     group_set_weight(cgroup, weight);
 }
 
 /* End the scheduler: the kernel does not enforce cpu.max under sched_ext, and a limit that does
  * nothing helps no user. */
-SEC("struct_ops/lissom_cgroup_set_bandwidth")
-void BPF_PROG(lissom_cgroup_set_bandwidth, struct cgroup *cgroup, u64 period_us, u64 quota_us,
-              u64 burst_us)
+void BPF_STRUCT_OPS(lissom_cgroup_set_bandwidth, struct cgroup *cgroup, u64 period_us, u64 quota_us,
+                    u64 burst_us)
 {
     /* The limit holds for threads of other schedulers; the tool checks the cgroups of this
      * one's. */
     if (has_limit(quota_us) && !ignore_limits && !is_partial)
-        scx_exit_with(SCX_EXIT_CODE_LIMIT, "a cgroup got a cpu.max");
+        scx_bpf_exit(SCX_EXIT_CODE_LIMIT, "a cgroup got a cpu.max");
 }

@@ -24,8 +24,8 @@
  * A parked thread may run spuriously: only the process knows which thread waits for what. */
 #define SCX_PARK 0x6b7261706d73696cULL /* "lismpark" */
 
-/* What the scheduler was started with: the tunables of these names (scx_tunables.bpf.h), and the
- * interval of scans. */
+/* Settings of the scheduler: the tunables of these names (scx_tunables.bpf.h), and the interval of
+ * scans. */
 struct scx_config {
     __u64 slice_ns;
     /* between two scans of a running thread; 0: no detection of busy-waiting. Perf events of the
@@ -43,10 +43,10 @@ enum scx_detector {
     SCX_PAPER,    /* records and misses only, without a proof */
 };
 
-/* Map `scx_state`, an array of one. Written by the loader. */
+/* Map `scx_state`, an array of one. Written by the tool. */
 struct scx_state {
     __u32 version;
-    __u32 pid;      /* of the loader */
+    __u32 pid;      /* of the tool */
     __u64 started;  /* CLOCK_MONOTONIC */
     __u64 detector; /* enum scx_detector */
     struct scx_config config;
@@ -93,7 +93,7 @@ struct scx_audit {
     __u64 true_positives, false_positives;
 };
 
-/* Do the CPU's branch records show a loop that the loader runs for that purpose? In .bss.trial. */
+/* Do the CPU's branch records show a loop that the tool runs for that purpose? In .bss.trial. */
 struct scx_trial {
     __u64 looks;   /* scans of it */
     __u64 counted; /* scans in which misses could be counted */

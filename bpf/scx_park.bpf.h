@@ -12,10 +12,10 @@
  * waker may be early: it then marks the thread as woken, and the thread does not park. So no woken
  * thread is parked, and the word need not be read here. A thread whose parking ends before it would
  * be kept enters RUN like any other. If a marked thread had already returned, its next call
- * needlessly returns without parking. docs/model/park.pml
+ * needlessly returns without parking. Model: docs/model/park.pml.
  *
- * Parking is bounded twice. A thread that is parked for longer than park_ns, or whose CPU
- * has nothing else to run, is run, finds its word unchanged and sleeps. For that each CPU has a
+ * Parking is bounded twice. A thread that is parked for longer than park_ns, or whose CPU has
+ * nothing else to run, is run, finds its word unchanged and sleeps. For that each CPU has a
  * ring of the threads that were parked there, each once. A woken thread stays in it until it comes
  * to the front. A parked thread gets no signal before. */
 #pragma once
@@ -24,10 +24,9 @@
 #include "scx_tunables.bpf.h"
 
 enum {
-    RING = 2048, /* threads; further ones sleep */
-    LOOKS = 32,  /* threads checked at the ring's front, each time */
-    /* threads checked by a CPU that has nothing else to do: it leaves none behind */
-    ALL = RING,
+    RING = 2048,       /* threads; further ones sleep */
+    EXPIRE_SOME = 32,  /* threads checked at the ring's front, each time */
+    EXPIRE_ALL = RING, /* by a CPU that has nothing else to do: it leaves none behind */
 };
 
 struct ring {
@@ -48,31 +47,31 @@ static struct ring *ring_at(s32 cpu)
     return bpf_map_lookup_elem(&rings, &key);
 }
 
-/* struct thread's `parked`. Each change is a locked instruction, hence a full fence. */
+/* `parked` of struct task_ctx. Each change is a locked instruction, hence a full fence. */
 enum parking {
     NOT,
-    PARKED, /* it is parked, or about to be; the thread that makes this NOT has to run it */
-    TOLD,   /* woken before it was parked: its next call does not park it, and clears this */
+    PARKED,   /* it is parked, or about to be; the thread that makes this NOT has to run it */
+    NOTIFIED, /* woken before it was parked: its next call does not park it, and clears this */
 };
 
 /* End t's parking. Returns true if it was PARKED: the caller has to run it. */
-static bool ends_parking(struct thread *t)
+static bool try_unpark(struct task_ctx *t)
 {
     return __sync_val_compare_and_swap(&t->parked, PARKED, NOT) == PARKED;
 }
 
 /* Wake t. Returns true if it was PARKED: the caller has to run it. Otherwise t is marked as
  * woken. */
-static bool wakes(struct thread *t)
+static bool unpark(struct task_ctx *t)
 {
-    if (ends_parking(t))
+    if (try_unpark(t))
         return true;
     /* PARKED: a moment ago. Another caller that ends that means the same. */
-    return __sync_val_compare_and_swap(&t->parked, NOT, TOLD) == PARKED && ends_parking(t);
+    return __sync_val_compare_and_swap(&t->parked, NOT, NOTIFIED) == PARKED && try_unpark(t);
 }
 
 /* Park the calling thread. Returns false if it was marked as woken; clears the mark. */
-static bool begins_parking(struct thread *t)
+static bool try_park(struct task_ctx *t)
 {
     if (__sync_val_compare_and_swap(&t->parked, NOT, PARKED) == NOT)
         return true;
@@ -81,14 +80,14 @@ static bool begins_parking(struct thread *t)
 }
 
 /* Keep a parked thread. Returns false if there is no room: it is no longer parked then. */
-static bool keep(struct task_struct *p, struct thread *t, s32 cpu)
+static bool keep_parked(struct task_struct *p, struct task_ctx *t, s32 cpu)
 {
     t->parked_at = scx_bpf_now();
     if (t->in_ring)
         return true;
     struct ring *r = ring_at(cpu);
     if (!r || r->tail - r->head >= RING) {
-        ends_parking(t);
+        try_unpark(t);
         return false;
     }
     r->pid[r->tail++ % RING] = p->pid;
@@ -96,41 +95,42 @@ static bool keep(struct task_struct *p, struct thread *t, s32 cpu)
     return true;
 }
 
-/* Let the parked thread p run, and find out why. Returns its CPU. That is not the one where it was
- * parked first, if its affinity has changed since. */
-static s32 put_back(struct task_struct *p, struct thread *t, s32 cpu)
+/* Enqueue p, whose parking has ended. Returns its CPU, which is not the one where it was parked if
+ * its affinity has changed since. */
+static s32 requeue(struct task_struct *p, struct task_ctx *t, s32 cpu)
 {
     s32 its = scx_bpf_task_cpu(p);
-    queue_up(p, t, its, 0);
+    enqueue_run(p, t, its, 0);
     if (its != cpu)
         scx_bpf_kick_cpu(its, SCX_KICK_IDLE);
     return its;
 }
 
 /* End the parking of threads that were parked here before `until`, up to the first that enters this
- * CPU's RUN. Returns whether there is one. */
-static bool end_parking(s32 cpu, u64 until, u32 looks)
+ * CPU's RUN. Checks `most` threads. Returns whether one has entered RUN. */
+static bool expire_parked(s32 cpu, u64 until, u32 most)
 {
     struct ring *r = ring_at(cpu);
     bool done = false;
+    u32 i;
+
     if (!r)
         return false;
-    u32 i;
-    bpf_for(i, 0, looks) {
+    bpf_for(i, 0, most) {
         if (r->head == r->tail || done)
             break;
         u32 pid = r->pid[r->head++ % RING];
         struct task_struct *p = bpf_task_from_pid((s32)pid);
         if (!p)
             continue;
-        struct thread *t = thread_of(p);
+        struct task_ctx *t = try_lookup_task_ctx(p);
         if (t && t->parked == PARKED && !is_before(t->parked_at, until)) {
             r->pid[r->tail++ % RING] = pid;
         } else if (t) {
             t->in_ring = false;
-            if (ends_parking(t)) {
+            if (try_unpark(t)) {
                 COUNT(park_ends);
-                done = put_back(p, t, cpu) == cpu;
+                done = requeue(p, t, cpu) == cpu;
             }
         }
         bpf_task_release(p);
@@ -138,48 +138,49 @@ static bool end_parking(s32 cpu, u64 until, u32 looks)
     return done;
 }
 
-/* Not at each dispatch: parked threads sleep soon enough. */
-static void end_old_parking(s32 cpu, struct cpu *c)
+/* End the parking of threads that are parked for too long. Not at each dispatch: they sleep soon
+ * enough. */
+static void expire_old_parked(s32 cpu, struct cpu_ctx *c)
 {
     u64 now = scx_bpf_now();
-    if (now - c->aged < park_ns / 4)
+    if (now - c->expired < park_ns / 4)
         return;
-    c->aged = now;
-    end_parking(cpu, now - park_ns, LOOKS);
+    c->expired = now;
+    expire_parked(cpu, now - park_ns, EXPIRE_SOME);
 }
 
-/* Run the thread that the caller has woken next, or put it into RUN. Returns whether it runs
+/* Run the thread that the last call has woken next, or enqueue it in RUN. Returns whether it runs
  * next. */
-static bool hand_on(s32 cpu, struct cpu *c, bool caller_parks)
+static bool dispatch_woken(s32 cpu, struct cpu_ctx *c, bool caller_parks)
 {
-    c->hands_on = false;
+    c->has_woken = false;
     struct task_struct *p = bpf_kptr_xchg(&c->woken, NULL);
     if (!p)
         return false;
     bool next = caller_parks && c->left_ns >= handoff_ns && may_run(p, cpu);
     if (next) {
-        insert(p, SCX_DSQ_LOCAL, c->left_ns, 0);
+        scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, c->left_ns, 0);
     } else {
-        struct thread *t = thread_of(p);
+        struct task_ctx *t = try_lookup_task_ctx(p);
         if (t)
-            put_back(p, t, cpu);
+            requeue(p, t, cpu);
     }
     bpf_task_release(p);
     return next;
 }
 
-/* Perform the call, made by p. Returns false if it is an ordinary sched_yield. */
-static bool parks(struct task_struct *p, struct thread *t)
+/* Perform the call SCX_PARK of p. Returns false if the call is an ordinary sched_yield. */
+static bool park_call(struct task_struct *p, struct task_ctx *t)
 {
     struct pt_regs *r = (struct pt_regs *)bpf_task_pt_regs(p);
     if (r->di != SCX_PARK)
         return false;
-    struct cpu *c = cpu_at(scx_bpf_task_cpu(p));
+    struct cpu_ctx *c = try_lookup_cpu_ctx(scx_bpf_task_cpu(p));
     struct scx_counts *n = counts();
     if (!c || !n)
         return true;
     int parker = 0;
-    if (r->si && begins_parking(t)) {
+    if (r->si && try_park(t)) {
         n->parks++;
         parker = p->pid;
     }
@@ -187,17 +188,17 @@ static bool parks(struct task_struct *p, struct thread *t)
         return true;
     /* Another thread has called here, and kernel threads or higher classes have prevented a
      * dispatch since. The thread to wake sees its word when its parking ends. */
-    if (c->hands_on)
+    if (c->has_woken)
         return true;
     struct task_struct *other = bpf_task_from_vpid((s32)r->dx);
     if (!other)
         return true;
-    struct thread *o = other->tgid == p->tgid ? thread_of(other) : NULL;
-    if (o && wakes(o)) {
+    struct task_ctx *o = other->tgid == p->tgid ? try_lookup_task_ctx(other) : NULL;
+    if (o && unpark(o)) {
         n->unparks++;
         c->left_ns = scx(p)->scx.slice;
         c->parker = parker;
-        c->hands_on = true;
+        c->has_woken = true;
         other = bpf_kptr_xchg(&c->woken, other);
     }
     if (other)

@@ -111,7 +111,7 @@ static void group_set_weight(struct cgroup *cgroup, u32 weight)
 }
 
 /* A thread of this weight became runnable in the group (sign 1), or ceased to be (-1). */
-static void group_load(u32 index, s64 weight, s64 sign)
+static void group_add_load(u32 index, s64 weight, s64 sign)
 {
     for (int level = 0; level < LEVELS; level++) {
         struct group *g = group_at(index);

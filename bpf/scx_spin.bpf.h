@@ -29,9 +29,7 @@ struct {
     __uint(max_entries, 256 * 1024);
 } scx_candidates SEC(".maps");
 
-enum {
-    FLAGS = 0x8d5, /* of rflags: arithmetic flags */
-};
+enum { ARITHMETIC_FLAGS = 0x8d5 }; /* of rflags */
 
 #define MIX(hash, value) ((((hash) << 5 | (hash) >> 59) ^ (value)) * 0x9e3779b97f4a7c15ULL)
 
@@ -47,33 +45,35 @@ static u64 data_of(const struct pt_regs_x86 *r)
 
 static u64 state_of(const struct pt_regs_x86 *r, u64 data)
 {
-    return MIX(MIX(data, r->ip), r->flags & FLAGS) ?: 1;
+    return MIX(MIX(data, r->ip), r->flags & ARITHMETIC_FLAGS) ?: 1;
 }
 
 /* Return whether the thread was in this state before; otherwise remember the state. */
-static bool seen_before(struct looked *l, u64 state)
+static bool seen_before(struct scan_state *s, u64 state)
 {
     for (int i = 0; i < STATES; i++)
-        if (l->state[i] == state) {
-            l->seen++;
+        if (s->state[i] == state) {
+            s->seen++;
             return true;
         }
-    l->state[l->next++ % STATES] = state;
-    l->seen = 0;
+    s->state[s->next++ % STATES] = state;
+    s->seen = 0;
     return false;
 }
 
 static u64 place_of(const struct pt_regs_x86 *r) { return MIX(r->ip, r->sp); }
 
-static bool was_place(const struct looked *l, u64 place)
+static bool was_place(const struct scan_state *s, u64 place)
 {
     for (int i = 0; i < PLACES; i++)
-        if (l->place[i] == place)
+        if (s->place[i] == place)
             return true;
     return false;
 }
 
-static void suspect(const struct scx_site *site, const struct pt_regs_x86 *r, u32 thread, u64 seen)
+/* Let the tool examine the site, where the thread was seen so many times. */
+static void send_candidate(const struct scx_site *site, const struct pt_regs_x86 *r, u32 thread,
+                           u64 seen)
 {
     struct scx_candidate *c = bpf_ringbuf_reserve(&scx_candidates, sizeof(*c), 0);
     if (!c)
@@ -83,53 +83,65 @@ static void suspect(const struct scx_site *site, const struct pt_regs_x86 *r, u3
     c->pad = 0;
     c->seen = seen;
     u64 *to = c->registers;
-    to[0] = r->ax, to[1] = r->bx, to[2] = r->cx, to[3] = r->dx, to[4] = r->si, to[5] = r->di,
-    to[6] = r->bp, to[7] = r->sp;
-    to[8] = r->r8, to[9] = r->r9, to[10] = r->r10, to[11] = r->r11, to[12] = r->r12,
-    to[13] = r->r13, to[14] = r->r14, to[15] = r->r15;
+    to[0] = r->ax, to[1] = r->bx, to[2] = r->cx, to[3] = r->dx;
+    to[4] = r->si, to[5] = r->di, to[6] = r->bp, to[7] = r->sp;
+    to[8] = r->r8, to[9] = r->r9, to[10] = r->r10, to[11] = r->r11;
+    to[12] = r->r12, to[13] = r->r13, to[14] = r->r14, to[15] = r->r15;
     to[16] = r->ip, to[17] = r->flags;
     bpf_ringbuf_submit(c, 0);
 }
 
-/* Return what is known of the site if threads provably wait there, otherwise NULL. Asks the tool if
- * the site was seen often enough, and is undecided. */
-static struct scx_site_info *proven(const struct scx_site *site, const struct pt_regs_x86 *r,
-                                    const struct task_struct *p, u32 seen)
+/* Return the entry of the site; adds one if there is none. Returns NULL if the map is full. */
+static struct scx_site_info *get_site(const struct scx_site *site)
+{
+    struct scx_site_info *info = bpf_map_lookup_elem(&scx_sites, site), new = {};
+    if (info)
+        return info;
+    bpf_map_update_elem(&scx_sites, site, &new, BPF_NOEXIST);
+    return bpf_map_lookup_elem(&scx_sites, site);
+}
+
+/* True for 1, 2, 4, 8 ... The tool is asked for a verdict at these times: ever more rarely, since
+ * some sites cannot be decided, and a candidate may be lost. */
+static bool is_power_of_two(u64 n) { return !(n & (n - 1)); }
+
+/* Return the entry of the site if threads provably wait there, otherwise NULL. Asks the tool if the
+ * site was seen in enough scans in a row, and is undecided. */
+static struct scx_site_info *proven_site(const struct scx_site *site, const struct pt_regs_x86 *r,
+                                         const struct task_struct *p, u32 seen)
 {
     struct scx_site_info *info = bpf_map_lookup_elem(&scx_sites, site);
     if (info && info->verdict == SCX_SPINS)
         return info;
     if (seen < suspect_scans || (info && info->verdict == SCX_WORKS))
         return NULL;
-    if (info) {
-        /* The candidate was lost, or could not be decided as it was then: ask again, ever more
-         * rarely. */
-        u64 times = ++info->seen;
-        if (times & (times - 1))
-            return NULL;
-    } else {
-        struct scx_site_info new = {.seen = 1};
-        bpf_map_update_elem(&scx_sites, site, &new, BPF_NOEXIST);
-    }
-    suspect(site, r, p->pid, seen);
+    info = get_site(site);
+    if (!info || is_power_of_two(++info->seen))
+        send_candidate(site, r, p->pid, seen);
     return NULL;
 }
 
+/* Note the registers of a thread that is to be preempted. */
+static void note_progress(struct scan_state *s, u64 data)
+{
+    s->is_new = s->data != data;
+    s->data = data;
+}
+
 /* Return the site where the thread waits, if that is proven, or NULL. */
-static struct scx_site_info *waits_at(struct looked *l, const struct pt_regs_x86 *r,
-                                      const struct task_struct *p)
+static struct scx_site_info *spins_by_registers(struct scan_state *s, const struct pt_regs_x86 *r,
+                                                const struct task_struct *p)
 {
     u64 place = place_of(r), data = data_of(r);
-    bool same = seen_before(l, state_of(r, data)), there = was_place(l, place);
+    bool same = seen_before(s, state_of(r, data)), there = was_place(s, place);
     if (!same && !there)
         return NULL;
     struct scx_site site = {.ip = r->ip, .pid = p->tgid};
-    struct scx_site_info *info = proven(&site, r, p, l->seen);
+    struct scx_site_info *info = proven_site(&site, r, p, s->seen);
     if (!info)
         return NULL;
     if (!there)
-        l->place[l->next_place++ % PLACES] = place;
-    l->is_new = l->data != data;
-    l->data = data;
+        s->place[s->next_place++ % PLACES] = place;
+    note_progress(s, data);
     return info;
 }

@@ -10,17 +10,17 @@
  * one, which may have to stay. */
 static bool steal_from(u64 queue, u64 now, bool *any)
 {
-    struct bpf_iter_scx_dsq it;
+    struct task_struct *p;
     bool settled = false;
+
     *any = false;
-    if (!bpf_iter_scx_dsq_new(&it, queue, 0)) {
-        struct task_struct *p = bpf_iter_scx_dsq_next(&it);
-        struct thread *t = p ? thread_of(p) : NULL;
+    bpf_for_each(scx_dsq, p, queue, 0) {
+        struct task_ctx *t = try_lookup_task_ctx(p);
         settled = t && now - t->moved >= settle_ns;
-        *any = p;
+        *any = true;
+        break;
     }
-    bpf_iter_scx_dsq_destroy(&it);
-    return settled && take(queue);
+    return settled && scx_bpf_dsq_move_to_local(queue);
 }
 
 /* Take a thread from another CPU. Returns false if there is none. Pre: this CPU has nothing to
@@ -31,7 +31,7 @@ static bool steal(s32 cpu)
     u32 words = (nr_cpus + 63) / 64, own = (u32)cpu / 64, i, j;
     bpf_for(i, 0, words) {
         u32 word = (own + i) % words;
-        u64 bits = waiting[word % WORDS];
+        u64 bits = queued_mask[word % WORDS];
         if (!bits)
             continue;
         /* Start from the next one, so that not all go to the same. */
@@ -40,12 +40,12 @@ static bool steal(s32 cpu)
             if (!(bits & 1ULL << bit) || other == (u32)cpu)
                 continue;
             bool runs, spins = false;
-            struct cpu *o = cpu_at(other);
-            if (steal_from(RUN(other), now, &runs) ||
-                (o && o->aside && steal_from(SPIN(other), now, &spins)))
+            struct cpu_ctx *o = try_lookup_cpu_ctx(other);
+            if (steal_from(run_dsq(other), now, &runs) ||
+                (o && o->has_spinning && steal_from(spin_dsq(other), now, &spins)))
                 return true;
             if (!runs && !spins)
-                note_empty(other);
+                mark_empty(other);
         }
     }
     return false;
@@ -53,7 +53,7 @@ static bool steal(s32 cpu)
 
 /* Take a thread from a longer queue. Otherwise threads that never sleep, and so are never woken
  * elsewhere, would stay where they are. */
-static bool balance(s32 cpu, struct cpu *c)
+static bool balance(s32 cpu, struct cpu_ctx *c)
 {
     u64 now = scx_bpf_now();
     if (nr_cpus < 2 || now - c->balanced < balance_ns)
@@ -62,10 +62,11 @@ static bool balance(s32 cpu, struct cpu *c)
     u32 other = c->probe++ % nr_cpus;
     if (other == (u32)cpu)
         other = c->probe++ % nr_cpus;
-    struct cpu *o = cpu_at(other);
+    struct cpu_ctx *o = try_lookup_cpu_ctx(other);
     /* No other CPU runs what an offline CPU has left behind. */
-    if (o && o->is_off)
-        return take(RUN(other)) || take(SPIN(other));
-    return scx_bpf_dsq_nr_queued(RUN(other)) > scx_bpf_dsq_nr_queued(RUN(cpu)) + 1 &&
-           take(RUN(other));
+    if (o && o->is_offline)
+        return scx_bpf_dsq_move_to_local(run_dsq(other)) ||
+               scx_bpf_dsq_move_to_local(spin_dsq(other));
+    return scx_bpf_dsq_nr_queued(run_dsq(other)) > scx_bpf_dsq_nr_queued(run_dsq(cpu)) + 1 &&
+           scx_bpf_dsq_move_to_local(run_dsq(other));
 }

@@ -17,7 +17,7 @@
 SEC("fentry/kvm_vcpu_on_spin")
 int BPF_PROG(guest_spins)
 {
-    struct thread *t = thread_of(bpf_get_current_task_btf());
+    struct task_ctx *t = try_lookup_task_ctx(bpf_get_current_task_btf());
     if (t)
         t->guest_spins = true;
     return 0;
@@ -25,9 +25,9 @@ int BPF_PROG(guest_spins)
 
 /* Return the running thread if its guest has spun since the last scan, and clear its mark;
  * otherwise NULL. */
-static struct thread *spinning_vcpu(void)
+static struct task_ctx *spinning_vcpu(void)
 {
-    struct thread *t = thread_of(bpf_get_current_task_btf());
+    struct task_ctx *t = try_lookup_task_ctx(bpf_get_current_task_btf());
     if (!t || !t->guest_spins)
         return NULL;
     t->guest_spins = false;

@@ -13,6 +13,7 @@
 #include "scx_queues.bpf.h"
 #include "scx_tunables.bpf.h"
 
+/* Return whether any CPU is idle. */
 static bool any_idle(void)
 {
     const struct cpumask *idle = scx_bpf_get_idle_cpumask();
@@ -21,18 +22,26 @@ static bool any_idle(void)
     return any;
 }
 
-/* Note a wake-up; called by the waker for each. Returns the number of threads that it wakes at
- * once: those so far, or what its process woke recently, if that is more. */
-static u32 burst(void)
+/* Wake an idle CPU of `allowed`, to run or steal threads. */
+static void kick_idle_cpu(const struct cpumask *allowed)
+{
+    s32 cpu = scx_bpf_pick_idle_cpu(allowed, 0);
+    if (cpu >= 0)
+        scx_bpf_kick_cpu(cpu, SCX_KICK_IDLE);
+}
+
+/* Note a wake-up by the running thread. Returns the size of its bulk: the threads that it has woken
+ * at once so far, or the recent bulk of its process, if that is larger. */
+static u32 note_wakeup(void)
 {
     struct task_struct *waker = bpf_get_current_task_btf();
-    struct thread *w = thread_of(waker);
+    struct task_ctx *w = try_lookup_task_ctx(waker);
     if (!w)
         return 0;
     struct task_struct *leader = scx(waker)->group_leader;
-    struct thread *process = leader ? thread_of(leader) : NULL;
+    struct task_ctx *process = leader ? try_lookup_task_ctx(leader) : NULL;
     u64 now = scx_bpf_now();
-    u64 switches = scx(waker)->nvcsw + scx(waker)->nivcsw;
+    u64 switches = nr_switches(waker);
     bool is_new = now - w->woke_at > bulk_gap_ns || w->woke_switches != switches;
     w->woke_at = now;
     w->woke_switches = switches;
@@ -40,67 +49,65 @@ static u32 burst(void)
     if (!process)
         return w->wakes;
     /* Several threads may write this at the same time: a guess anyway. */
-    u32 lately = process->burst;
+    u32 lately = process->bulk;
     if (is_new)
         lately -= (lately + 7) / 8;
     if (lately < w->wakes)
         lately = w->wakes;
-    if (lately != process->burst)
-        process->burst = lately;
+    if (lately != process->bulk)
+        process->bulk = lately;
     return lately;
 }
 
-/* Return whether the woken thread p, one of `burst`, stays on the CPU where it ran last. */
-static bool stays(struct task_struct *p, s32 previous, u32 burst)
+/* Return whether the woken thread p, one of a bulk, stays on the CPU where it ran last. */
+static bool stays_on_prev(struct task_struct *p, s32 prev_cpu, u32 bulk)
 {
     u32 allowed = scx(p)->nr_cpus_allowed;
     if (allowed > nr_cpus)
         allowed = nr_cpus;
-    if (allowed < 2 || burst < allowed || !may_run(p, previous))
+    if (allowed < 2 || bulk < allowed || !may_run(p, prev_cpu))
         return false;
-    return (u32)scx_bpf_dsq_nr_queued(RUN(previous)) + 1 < (burst + allowed - 1) / allowed;
+    return (u32)scx_bpf_dsq_nr_queued(run_dsq(prev_cpu)) + 1 < (bulk + allowed - 1) / allowed;
 }
 
-SEC("struct_ops/lissom_select_cpu")
-s32 BPF_PROG(lissom_select_cpu, struct task_struct *p, s32 previous, u64 flags)
+s32 BPF_STRUCT_OPS(lissom_select_cpu, struct task_struct *p, s32 prev_cpu, u64 wake_flags)
 {
-    u32 woken = nr_cpus < 2 || flags & SCX_WAKE_FORK ? 0 : burst();
+    u32 bulk = nr_cpus < 2 || wake_flags & SCX_WAKE_FORK ? 0 : note_wakeup();
     /* If all CPUs are busy there is nothing to search for, and the search is expensive: it takes
      * the cache lines of all. */
     if (!any_idle())
-        return previous;
+        return prev_cpu;
     bool is_idle = false;
-    s32 cpu = previous;
-    if (stays(p, previous, woken)) {
-        is_idle = scx_bpf_test_and_clear_cpu_idle(previous);
-        struct cpu *c = cpu_at(previous);
+    s32 cpu = prev_cpu;
+    if (stays_on_prev(p, prev_cpu, bulk)) {
+        is_idle = scx_bpf_test_and_clear_cpu_idle(prev_cpu);
+        struct cpu_ctx *c = try_lookup_cpu_ctx(prev_cpu);
         if (!is_idle && c) {
             COUNT(bulk_stays);
             c->has_stays = true;
         }
     } else {
-        cpu = scx_bpf_select_cpu_dfl(p, previous, flags, &is_idle);
+        cpu = scx_bpf_select_cpu_dfl(p, prev_cpu, wake_flags, &is_idle);
     }
     if (is_idle) {
         COUNT(idle_picks);
-        insert(p, SCX_DSQ_LOCAL, slice_ns, 0);
+        scx_bpf_dsq_insert(p, SCX_DSQ_LOCAL, slice_ns, 0);
     }
     return cpu;
 }
 
 /* Wake an idle CPU to steal, if threads of a bulk wake-up wait in RUN. Pre: this CPU has just taken
  * a thread from RUN. */
-static void wake_thief(s32 cpu, struct cpu *c)
+static void wake_thief(s32 cpu, struct cpu_ctx *c)
 {
     if (!c->has_stays)
         return;
-    if (scx_bpf_dsq_nr_queued(RUN(cpu)) <= 0) {
+    if (scx_bpf_dsq_nr_queued(run_dsq(cpu)) <= 0) {
         c->has_stays = false;
         return;
     }
     const struct cpumask *idle = scx_bpf_get_idle_cpumask();
-    s32 thief = bpf_cpumask_empty(idle) ? -1 : scx_bpf_pick_idle_cpu(idle, 0);
+    if (!bpf_cpumask_empty(idle))
+        kick_idle_cpu(idle);
     scx_bpf_put_idle_cpumask(idle);
-    if (thief >= 0)
-        scx_bpf_kick_cpu(thief, SCX_KICK_IDLE);
 }

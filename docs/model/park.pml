@@ -35,7 +35,7 @@ mtype = { ATTACHED, ASLEEP, GRANTED, PARKED };
 
 mtype word = ATTACHED;
 bool there = true;      /* the scheduler runs */
-mtype:flag = { NOT, PARK, TOLD };
+mtype:flag = { NOT, PARK, NOTIFIED };
 /* enum parking, of this scheduler and the next. A new scheduler does not know which threads were
  * woken before, so all begin with the mark of a woken thread. */
 mtype:flag parked[2];
@@ -54,15 +54,15 @@ inline call_park()
 {
     if
     :: atomic { there -> now = ends };
-        atomic {                                    /* begins_parking: compare-and-swap */
+        atomic {                                    /* try_park: compare-and-swap */
             if
             :: parked[now] == NOT -> parked[now] = PARK
             :: else
             fi
         }
         if
-        :: parked[now] == TOLD && M != 5 -> parked[now] = NOT
-        :: parked[now] == TOLD && M == 5 -> parked[now] = PARK
+        :: parked[now] == NOTIFIED && M != 5 -> parked[now] = NOT
+        :: parked[now] == NOTIFIED && M == 5 -> parked[now] = PARK
         :: else
         fi;
         state = QUEUEING;
@@ -85,11 +85,11 @@ inline call_wake()
 {
     if
     :: atomic { there -> its = ends };
-        /* wakes: compare-and-swaps */
+        /* unpark: compare-and-swaps */
         atomic { was = parked[its] == PARK; if :: was -> parked[its] = NOT :: else fi };
         if
         :: !was && M != 1 ->
-            atomic { was = parked[its] == PARK; if :: parked[its] == NOT -> parked[its] = TOLD :: else fi };
+            atomic { was = parked[its] == PARK; if :: parked[its] == NOT -> parked[its] = NOTIFIED :: else fi };
             if
             :: was && M != 4 -> atomic { was = parked[its] == PARK; if :: was -> parked[its] = NOT :: else fi }
             :: else -> was = false
@@ -114,7 +114,7 @@ inline call_wake()
     fi
 }
 
-init { atomic { parked[0] = TOLD; parked[1] = (M == 6 -> NOT : TOLD); run waiter(); run granter(); run administrator() } }
+init { atomic { parked[0] = NOTIFIED; parked[1] = (M == 6 -> NOT : NOTIFIED); run waiter(); run granter(); run administrator() } }
 
 proctype waiter()
 {

@@ -6,12 +6,12 @@
 
 #include "../../../bpf/scx_branches.h"
 
-int branches_interval(const struct branch_look *before, const struct branch_look *now)
+int branches_interval(const struct branch_scan *before, const struct branch_scan *now)
 {
     return (int)branch_interval(before, now);
 }
 
-int branches_paper_interval(const struct branch_look *before, const struct branch_look *now)
+int branches_paper_interval(const struct branch_scan *before, const struct branch_scan *now)
 {
     return (int)paper_interval(before, now);
 }

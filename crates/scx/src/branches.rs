@@ -14,7 +14,7 @@ use super::layout::Trial;
 use super::load::{self, Scheduler};
 
 /// BPF programs that only branch records need. TRY scans the loader's own loop.
-pub const PROGRAMS: &[&str] = &["look_branches", "look_paper", TRY];
+pub const PROGRAMS: &[&str] = &["scan_branches", "scan_paper", TRY];
 const TRY: &str = "try_branches";
 
 /// `COUNTERS` in bpf/scx_branches.bpf.h.

@@ -12,7 +12,7 @@ struct Branch {
     flags: u64,
 }
 
-/// `struct branch_look`
+/// `struct branch_scan`
 #[repr(C)]
 #[derive(Clone, Copy)]
 struct Look {

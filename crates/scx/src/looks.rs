@@ -16,9 +16,9 @@ use os::process;
 /// The detector's program in bpf/scx_lissom.bpf.c.
 fn program_of(detector: Detector) -> &'static str {
     match detector {
-        Detector::Registers => "look",
-        Detector::Branches => "look_branches",
-        Detector::Paper => "look_paper",
+        Detector::Registers => "scan_registers",
+        Detector::Branches => "scan_branches",
+        Detector::Paper => "scan_paper",
     }
 }
 
