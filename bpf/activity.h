@@ -3,6 +3,8 @@
  * both map. */
 #pragma once
 
+#include "kernel.h"
+
 /* Runnable threads are counted up to this number: the last entry stands for as many or more. */
 #define ACTIVITY_LAST 64
 

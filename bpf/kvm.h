@@ -2,6 +2,8 @@
 /* Shared by kvm.bpf.c and src/kvm/observe. All times are in ns. */
 #pragma once
 
+#include "kernel.h"
+
 /* Buckets of a histogram. The first one has times below 2^10 ns; then there are two for each
  * doubling. */
 #define KVM_BUCKETS 64
