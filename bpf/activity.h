@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Shared by activity.bpf.c and src/activity/bpf.rs: the activity of processes, in an array that
- * both map. */
+/* Shared by activity.bpf.c and crates/watch/src/activity/bpf.rs: the activity of processes, in an
+ * array that both map. */
 #pragma once
 
 #include "kernel.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Shared by kvm.bpf.c and src/kvm/observe. All times are in ns. */
+/* Shared by kvm.bpf.c and crates/kvm/src/observe. All times are in ns. */
 #pragma once
 
 #include "kernel.h"

@@ -23,7 +23,7 @@
 
 enum {
     /* per CPU: the event that keeps the records filled, L1D misses, dTLB misses
-     * (src/sched/branches.rs) */
+     * (crates/scx/src/branches.rs) */
     COUNTERS = 3,
     ALL_COUNTERS = COUNTERS * MAX_CPUS,
 };

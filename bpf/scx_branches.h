@@ -2,7 +2,7 @@
 /* The paper's rule for a thread that goes round in a loop (Huang et al., HPDC'21, section 3.2):
  * between two scans it has missed neither L1D nor the TLB, and all last-branch records of the CPU
  * are the same backward branch. Nothing here asks the kernel, so a test can make up what
- * the CPU might report: src/sched/branches.rs. */
+ * the CPU might report: crates/scx/src/branches.rs. */
 #pragma once
 
 #ifdef __bpf__

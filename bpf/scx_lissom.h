@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR MIT */
-/* Shared by scx_lissom.bpf.c and src/sched. All times are in ns. */
+/* Shared by scx_lissom.bpf.c and crates/scx. All times are in ns. */
 #pragma once
 
 #ifdef __bpf__

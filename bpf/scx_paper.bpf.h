@@ -2,7 +2,7 @@
 /* The detector of Huang et al., HPDC'21, section 3.2, for --detector=paper: the rule of
  * scx_branches.h decides alone. A thread that it takes to spin yields at once, into SPIN. Each
  * decision is counted, by program and by site. The tool proves each site afterwards and counts true
- * and false positives (src/sched/audit.rs); no proof changes a decision. */
+ * and false positives (crates/scx/src/audit.rs); no proof changes a decision. */
 #pragma once
 
 #include "scx_branches.bpf.h"

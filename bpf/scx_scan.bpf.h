@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
-/* Scans of running threads, requested by a clock of each CPU (src/sched/looks.rs). A thread that is
- * found waiting is preempted. scx_spin.bpf.h, scx_branches.bpf.h and scx_vcpu.bpf.h have the
- * detection. */
+/* Scans of running threads, requested by a clock of each CPU (crates/scx/src/looks.rs). A thread
+ * that is found waiting is preempted. scx_spin.bpf.h, scx_branches.bpf.h and scx_vcpu.bpf.h have
+ * the detection. */
 #pragma once
 
 #include "scx_branches.bpf.h"

@@ -5,8 +5,8 @@
  * A perf event interrupts each CPU at an interval (`--sample`). If all registers of a thread are as
  * at an earlier scan, it has only done what it can undo since then. It waits in a loop, or it
  * counts in memory alone. So such a place is sent once to the tool, which proves one or the other
- * from the code (src/judge). From then on, a thread found there in an earlier state is preempted,
- * if another one wants its CPU.
+ * from the code (crates/judge). From then on, a thread found there in an earlier state is
+ * preempted, if another one wants its CPU.
  *
  * States outlast the thread's time off the CPU. So if it still waits for the same word when it runs
  * again, the first scan finds it. The first scan also finds a thread that waits at the same place,

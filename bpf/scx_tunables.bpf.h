@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 */
 /* Constants that decide how the scheduler behaves. The tool sets those with an option of `lissom
- * sched start`, by name, before it loads the programs (src/sched/load.rs). The kernel then treats
- * all of them as constants. */
+ * sched start`, by name, before it loads the programs (crates/scx/src/load.rs). The kernel then
+ * treats all of them as constants. */
 #pragma once
 
 #include "scx.h"

@@ -13,7 +13,7 @@
 
 #include "scx_state.bpf.h"
 
-/* Loaded only if KVM exists and has the function (src/sched/vcpus.rs). */
+/* Loaded only if KVM exists and has the function (crates/scx/src/vcpus.rs). */
 SEC("fentry/kvm_vcpu_on_spin")
 int BPF_PROG(guest_spins)
 {

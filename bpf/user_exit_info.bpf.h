@@ -5,8 +5,8 @@
 
 #include "scx.h"
 
-/* The tool reads this from the map ".data.NAME": struct Exit in src/sched/layout.rs. The values are
- * those of the kernel's struct scx_exit_info. */
+/* The tool reads this from the map ".data.NAME": struct Exit in crates/scx/src/layout.rs. The
+ * values are those of the kernel's struct scx_exit_info. */
 struct user_exit_info {
     int kind; /* enum scx_exit_kind; 0: the scheduler runs. Written last */
     s64 exit_code;
