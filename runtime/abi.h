@@ -56,6 +56,8 @@
 #define LISSOM_ENV_IDLE "LISSOM_IDLE"
 #define LISSOM_ENV_STATS_FD "LISSOM_STATS_FD" /* descriptor of the region */
 #define LISSOM_ENV_MANAGER "LISSOM_MANAGER"   /* path of the manager's socket */
+/* machine | slots | floor: which CPUs the program sees (visible.h) */
+#define LISSOM_ENV_VISIBLE_CPUS "LISSOM_VISIBLE_CPUS"
 /* auto | off: whether to share the CPUs with other programs under lissom */
 #define LISSOM_ENV_SHARE "LISSOM_SHARE"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "attributes.h"
+#include "visible.h"
 #include "events/events.h"
 #include "sched/bind.h"
 #include "sched/hooks.h"
@@ -118,20 +119,33 @@ void attributes_were_set(struct thread *t)
         thread_unpin(t);
 }
 
+/* Return the process's mask if the program sets the mask that it was shown in its place; otherwise
+ * NULL. */
+static const struct cpu_mask *set_as_read(const struct thread *t, const struct user_registers *r)
+{
+    struct cpu_mask m = {0};
+    uint64_t bytes = (uint64_t)r->rsi < sizeof m.word ? (uint64_t)r->rsi : sizeof m.word;
+    bool is_read = user_copy(t, m.word, (const void *)r->rdx, bytes) == 0;
+    return is_read && visible_is(&m) ? cpus_of_process() : NULL;
+}
+
 long attributes_set_affinity(struct thread *t, struct user_registers *r)
 {
     struct thread *other = r->rdi ? thread_by_tid((int32_t)r->rdi) : t;
+    const struct cpu_mask *process = set_as_read(t, r);
+    const void *mask = process ? process->word : (const void *)r->rdx;
+    uint64_t bytes = process ? process->bytes : (uint64_t)r->rsi;
     /* of another process, or of a thread that is not registered yet:
      * pthread_attr_setaffinity_np(3) */
     if (!other) {
         cpu_will_be_own((uint64_t)(int32_t)r->rdi);
-        r->rax = prim_syscall3(SYS_sched_setaffinity, r->rdi, r->rsi, r->rdx);
+        r->rax = prim_syscall3(SYS_sched_setaffinity, r->rdi, bytes, mask);
         /* it may have registered before cpu_will_be_own */
         other = thread_by_tid((int32_t)r->rdi);
         if (!other)
             return ACTION_RETURN;
     }
-    r->rax = cpu_set_by_program(other, (uint64_t)r->rsi, (const void *)r->rdx);
+    r->rax = cpu_set_by_program(other, bytes, mask);
     if (r->rax < 0)
         return ACTION_RETURN;
     if (sched.openmp_binds && (other->openmp || other->tid == sched.pid))
@@ -143,22 +157,29 @@ long attributes_set_affinity(struct thread *t, struct user_registers *r)
     return ACTION_RETURN;
 }
 
-/* Hide the binding to a slot's CPU, which the runtime has set. */
+/* Hide the binding to a slot's CPU, which the runtime has set, and CPUs that are not visible. */
 long attributes_get_affinity(struct thread *t, struct user_registers *r)
 {
     struct thread *other = r->rdi ? thread_by_tid((int32_t)r->rdi) : t;
-    const struct cpu_mask *m = cpus_of_process();
-    struct cpu_mask place;
+    struct cpu_mask m = {0}, place;
     carrier_migrate_home(t);
-    if (!other || (uint64_t)r->rsi < m->bytes || (r->rsi & 7))
+    if (!other)
         return ACTION_DIRECT;
+    bool hidden = cpu_is_hidden(other);
+    /* unsigned int in the kernel, which accepts a mask that is shorter than its own */
+    uint32_t size = (uint32_t)r->rsi;
+    r->rax = prim_syscall3(SYS_sched_getaffinity, r->rdi,
+                           size < sizeof m.word ? size : sizeof m.word, m.word);
+    if (r->rax < 0)
+        return ACTION_RETURN;
     if (cpu_place(other, &place)) {
-        m = &place;
-    } else if (!cpu_is_hidden(other)) {
-        r->rax = prim_syscall3(SYS_sched_getaffinity, r->rdi, r->rsi, r->rdx);
-        if (!cpu_is_hidden(other)) /* nor has it been bound meanwhile */
-            return ACTION_RETURN;
+        m = place;
+    } else {
+        if (hidden || cpu_is_hidden(other)) /* it may have been bound meanwhile */
+            m = *cpus_of_process();
+        visible_limit(&m);
     }
-    r->rax = user_copy(t, (void *)r->rdx, m->word, m->bytes) ? -EFAULT : (long)m->bytes;
+    if (user_copy(t, (void *)r->rdx, m.word, (size_t)r->rax))
+        r->rax = -EFAULT;
     return ACTION_RETURN;
 }

@@ -351,6 +351,8 @@ void calls_init(void)
         CALL_HERE;
 }
 
+void calls_handle(uint16_t nr, call_function *function) { functions[nr] = function; }
+
 void calls_watch_descriptors(void)
 {
     if (__atomic_load_n(&calls_kind[SYS_close_range], __ATOMIC_RELAXED) == CALL_DESCRIPTORS)

@@ -32,6 +32,9 @@ enum call_kind call_kind_of(long nr);
 /* Return the row's function; NULL: the call is only made. */
 call_function *call_function_of(long nr);
 
+/* Let `function` handle the calls `nr`, which are made at home. Pre: no thread makes calls yet. */
+void calls_handle(uint16_t nr, call_function *function);
+
 /* From now on intercept calls that close or replace descriptors (CALL_DESCRIPTORS). */
 void calls_watch_descriptors(void);
 

@@ -37,6 +37,7 @@
 #include "monitor/monitor.h"
 #include "sched/hooks.h"
 #include "takeover.h"
+#include "visible.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -318,6 +319,8 @@ static void begin(const char *unfit)
     record->tsc_per_us = (uint32_t)sched.tsc_per_us;
     ext_ask();
     calls_init();
+    if (options.visible_cpus)
+        visible_begin(options.visible_cpus == SEES_WHOLE);
     actions_init();
     unfit = takeover();
     if (unfit) {
@@ -394,7 +397,7 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     sched.uses_rseq = sched.level != LEVEL_KERNEL && !rseq_end_of_libc();
     patch_write_by_mprotect(options.patch_by_mprotect);
     bool at_once = options.at_once || options.malleable || options.max_threads ||
-                   options.small_teams || sched.observe_spinning ||
+                   options.visible_cpus || options.small_teams || sched.observe_spinning ||
                    (libc < LIBC_CLONE3 && is_late());
     if (at_once || !notice_second_thread(function_behind("clone"), libc >= LIBC_CLONE3, begin))
         begin(NULL);

@@ -100,6 +100,10 @@ bool options_read(char **environment)
     open_cache(environment);
     options.small_teams = (v = value_of(environment, LISSOM_ENV_OMP_TEAM)) && same(v, "slots");
     options.at_once = (v = value_of(environment, LISSOM_ENV_START)) && same(v, "now");
+    if ((v = value_of(environment, LISSOM_ENV_VISIBLE_CPUS)))
+        options.visible_cpus = same(v, "slots")   ? SEES_SLOTS
+                               : same(v, "floor") ? SEES_WHOLE
+                                                  : SEES_MACHINE;
     options.patch_by_mprotect =
         (v = value_of(environment, LISSOM_ENV_PATCH)) && same(v, "mprotect");
     if ((v = value_of(environment, LISSOM_ENV_ACTIVE_THREADS)))

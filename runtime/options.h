@@ -15,6 +15,7 @@ struct options {
     bool small_teams;
     bool patch_by_mprotect;
     bool at_once;
+    enum { SEES_MACHINE, SEES_SLOTS, SEES_WHOLE } visible_cpus;
     int stats_fd; /* -1: none */
     uint32_t cpus;
     uint32_t max_threads; /* of an OpenMP team; 0: as the program asks */

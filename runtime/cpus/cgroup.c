@@ -33,7 +33,7 @@ static struct group {
     char folder[PATH]; /* "": not mounted */
     size_t top;        /* length of the mount point in `folder` */
 } group[HIERARCHIES];
-static uint32_t last_quota_cpus;
+static uint64_t last_quota; /* thousandths of a CPU; 0: none */
 static uint32_t last_quota_group;
 
 /* --- text ------------------------------------------------------------------------------------- */
@@ -285,14 +285,16 @@ static bool number(const char **p, uint64_t *n)
     return true;
 }
 
-static uint32_t in_cpus(uint64_t quota, uint64_t period)
+/* Return the quota in thousandths of a CPU, rounded up. */
+static uint64_t in_thousandths(uint64_t quota, uint64_t period)
 {
-    uint64_t n = quota / period + (quota % period != 0);
-    return n > UINT32_MAX ? UINT32_MAX : (uint32_t)n;
+    uint64_t cpus = quota / period, rest = quota % period;
+    return cpus * 1000 + (rest * 1000 + period - 1) / period;
 }
 
-/* Return the group's quota in CPUs; 0 if there is none, or the file is malformed. */
-static uint32_t quota_v2(const char *folder, size_t n)
+/* Return the group's quota in thousandths of a CPU; 0 if there is none, or the file is
+ * malformed. */
+static uint64_t quota_v2(const char *folder, size_t n)
 {
     char text[64];
     uint64_t quota, period;
@@ -300,10 +302,10 @@ static uint32_t quota_v2(const char *folder, size_t n)
     if (read_small(folder, n, "/cpu.max", text, sizeof text) <= 0 || !number(&p, &quota) ||
         *p++ != ' ' || !number(&p, &period) || !period)
         return 0;
-    return in_cpus(quota, period);
+    return in_thousandths(quota, period);
 }
 
-static uint32_t quota_v1(const char *folder, size_t n)
+static uint64_t quota_v1(const char *folder, size_t n)
 {
     char text[64];
     uint64_t quota, period;
@@ -314,7 +316,7 @@ static uint32_t quota_v1(const char *folder, size_t n)
     if (read_small(folder, n, "/cpu.cfs_period_us", text, sizeof text) <= 0 ||
         !number(&p, &period) || !period)
         return 0;
-    return in_cpus(quota, period);
+    return in_thousandths(quota, period);
 }
 
 /* Return a hash that is not 0. */
@@ -343,13 +345,13 @@ static uint32_t identity(const char *folder, size_t n)
 
 /* Lower *least to the smallest quota of g and its ancestors. *least: 0, or a quota found
  * elsewhere. */
-static void least_quota(const struct group *g, uint32_t (*quota)(const char *, size_t),
-                        uint32_t *least)
+static void least_quota(const struct group *g, uint64_t (*quota)(const char *, size_t),
+                        uint64_t *least)
 {
     if (!*g->folder)
         return;
     for (size_t n = strlen(g->folder);;) {
-        uint32_t q = quota(g->folder, n);
+        uint64_t q = quota(g->folder, n);
         if (q && (!*least || q < *least)) {
             *least = q;
             last_quota_group = identity(g->folder, n);
@@ -364,13 +366,20 @@ static void least_quota(const struct group *g, uint32_t (*quota)(const char *, s
 
 uint32_t cgroup_quota_cpus(void)
 {
-    if (!find_groups())
-        return last_quota_cpus;
-    last_quota_cpus = 0;
-    last_quota_group = 0;
-    least_quota(&group[CPU_V1], quota_v1, &last_quota_cpus);
-    least_quota(&group[V2], quota_v2, &last_quota_cpus);
-    return last_quota_cpus;
+    if (find_groups()) {
+        last_quota = 0;
+        last_quota_group = 0;
+        least_quota(&group[CPU_V1], quota_v1, &last_quota);
+        least_quota(&group[V2], quota_v2, &last_quota);
+    }
+    uint64_t cpus = (last_quota + 999) / 1000;
+    return cpus > UINT32_MAX ? UINT32_MAX : (uint32_t)cpus;
+}
+
+uint32_t cgroup_quota_whole(void)
+{
+    uint64_t cpus = last_quota / 1000;
+    return cpus > UINT32_MAX ? UINT32_MAX : cpus ? (uint32_t)cpus : 1;
 }
 
 uint32_t cgroup_quota_group(void) { return last_quota_group; }

@@ -14,6 +14,10 @@
  * Takes 5 us, and 3 us for each level. One caller at a time. */
 uint32_t cgroup_quota_cpus(void);
 
+/* Return the quota that the last call of cgroup_quota_cpus found, rounded down, but at least 1.
+ * Pre: that call returned a limit. */
+uint32_t cgroup_quota_whole(void);
+
 /* Return a hash that identifies the group with the smallest quota, as the last call of
  * cgroup_quota_cpus found it; 0: none. It is the same for all processes that see the same files. */
 uint32_t cgroup_quota_group(void);

@@ -36,6 +36,15 @@ static bool is_all_allowed(const struct cpu_mask *m)
 static struct cpu_mask mask; /* at the last check */
 static uint32_t quota;
 
+static uint32_t last, last_whole; /* limits found by the last check */
+
+/* Returns n, but at most the quota and --cpus. */
+static uint32_t bounded(uint32_t n, uint32_t by_quota)
+{
+    n = by_quota ? least(n, by_quota) : n;
+    return asked_for ? least(n, asked_for) : n;
+}
+
 static uint32_t limit_by_mask(void)
 {
     if (!mask.bytes)
@@ -46,8 +55,16 @@ static uint32_t limit_by_mask(void)
     if (!cpus_is_mask(&mask))
         cpus_mask_is(&mask, is_all_allowed(&mask));
     uint32_t cpus = cpus_count(&mask), n = least(cpus ? cpus : 1, LISSOM_MAX_SLOTS);
-    n = quota ? least(n, quota) : n;
-    return asked_for ? least(n, asked_for) : n;
+    uint32_t limit = bounded(n, quota);
+    __atomic_store_n(&last, limit, __ATOMIC_RELAXED);
+    __atomic_store_n(&last_whole, bounded(n, quota ? cgroup_quota_whole() : 0), __ATOMIC_RELAXED);
+    return limit;
+}
+
+uint32_t cpus_limit_last(bool whole)
+{
+    uint32_t n = __atomic_load_n(whole ? &last_whole : &last, __ATOMIC_RELAXED);
+    return n ? n : 1;
 }
 
 uint32_t cpus_limit(void)

@@ -16,6 +16,9 @@
 uint32_t cpus_init(uint32_t option, bool as_loaded);
 /* Returns the number of slots that mask, quota and --cpus allow now: 1 to LISSOM_MAX_SLOTS. */
 uint32_t cpus_limit(void);
+/* Returns the last result of cpus_limit or cpus_init. whole: with the quota rounded down, but at
+ * least 1. Any thread may call this. */
+uint32_t cpus_limit_last(bool whole);
 /* Returns how many of `limit` slots the process should have beside others: 1 to limit. */
 uint32_t cpus_share(uint32_t limit);
 /* Returns the input of neighbours_look. n: cpus_share(limit). */

@@ -15,7 +15,7 @@ use os::process::{self, Environment};
 use os::program::{self, Program};
 use os::supervise;
 use runtime::abi;
-use runtime::options::{Idle, Share, Spin, SpinThreshold, Switch, Team};
+use runtime::options::{Idle, Share, Spin, SpinThreshold, Switch, Team, VisibleCpus};
 use runtime::unpack;
 use watch::stats::{self, Region};
 
@@ -64,6 +64,11 @@ pub struct RunArgs {
     #[arg(long, value_name = "N", env = abi::ENV_CPUS, hide_env_values = true,
           value_parser = clap::value_parser!(u32).range(1..=abi::MAX_SLOTS as i64))]
     pub cpus: Option<u32>,
+
+    /// CPUs that the program sees when it chooses its number of threads [default: machine]
+    #[arg(long, value_name = "CPUS", value_enum, env = abi::ENV_VISIBLE_CPUS,
+          hide_env_values = true)]
+    pub visible_cpus: Option<VisibleCpus>,
 
     /// What to do with an idle CPU [default: haltpoll]. While other programs compete for the
     /// CPUs, every policy releases it at once
@@ -278,6 +283,9 @@ fn manage(environment: &mut Environment, args: &RunArgs, verbose: bool) -> io::R
     set_up_openmp(environment, args);
     if let Some(cpus) = args.cpus {
         environment.set(abi::ENV_CPUS, cpus.to_string());
+    }
+    if let Some(cpus) = args.visible_cpus {
+        environment.set(abi::ENV_VISIBLE_CPUS, cpus.name());
     }
     if verbose {
         environment.set(abi::ENV_VERBOSE, "1");

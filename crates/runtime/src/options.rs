@@ -122,6 +122,27 @@ impl Share {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum VisibleCpus {
+    /// All CPUs of its affinity mask, as natively
+    Machine,
+    /// As many as it may use at once: CPU quota (rounded up) and --cpus count too. Programs then
+    /// start as many threads as that, but do not start more when they may use more CPUs
+    Slots,
+    /// Same as `slots`, with the quota rounded down, but at least one
+    Floor,
+}
+
+impl VisibleCpus {
+    pub fn name(self) -> &'static str {
+        match self {
+            VisibleCpus::Machine => "machine",
+            VisibleCpus::Slots => "slots",
+            VisibleCpus::Floor => "floor",
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Team {
     /// As many threads as the program requests
     Program,
