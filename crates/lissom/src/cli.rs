@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
-use crate::{doctor, gdb, manager, run, stat, top};
+use crate::{doctor, gdb, run};
+#[cfg(feature = "monitor")]
+use crate::{manager, stat, top};
 
 /// Run multithreaded programs fast, also when threads outnumber CPUs
 #[derive(Parser)]
@@ -21,17 +23,25 @@ pub struct Cli {
 pub enum Verb {
     Run(run::RunArgs),
     Doctor(doctor::DoctorArgs),
+    #[cfg(feature = "monitor")]
     Stat(stat::StatArgs),
+    #[cfg(feature = "monitor")]
     Top(top::TopArgs),
+    #[cfg(feature = "bench")]
     Bench(Box<bench::BenchArgs>),
+    #[cfg(feature = "bench")]
     #[command(subcommand)]
     Study(study::Verb),
+    #[cfg(feature = "monitor")]
     Manager(manager::ManagerArgs),
+    #[cfg(feature = "kvm")]
     Kvm(kvm::KvmArgs),
+    #[cfg(feature = "sched")]
     Sched(scx::SchedArgs),
     Gdb(gdb::GdbArgs),
     Completions(CompletionsArgs),
     Man(ManArgs),
+    #[cfg(feature = "bench")]
     /// Put load on a server and measure its response times, for `lissom bench server`
     #[command(hide = true)]
     Load(bench::load::LoadArgs),

@@ -9,9 +9,12 @@ mod gdb;
 #[cfg(test)]
 mod help_test;
 mod man;
+#[cfg(feature = "monitor")]
 mod manager;
 mod run;
+#[cfg(feature = "monitor")]
 mod stat;
+#[cfg(feature = "monitor")]
 mod top;
 mod usage;
 
@@ -41,13 +44,21 @@ fn dispatch() -> anyhow::Result<i32> {
         cli::Verb::Run(args) => return run::run(args),
         cli::Verb::Doctor(args) => return doctor::doctor(&args),
         cli::Verb::Gdb(args) => return gdb::gdb(args),
+        #[cfg(feature = "bench")]
         cli::Verb::Bench(args) => return bench::bench(&args),
+        #[cfg(feature = "bench")]
         cli::Verb::Study(verb) => return bench::study(&verb),
+        #[cfg(feature = "monitor")]
         cli::Verb::Manager(args) => return manager::manager(&args),
+        #[cfg(feature = "monitor")]
         cli::Verb::Stat(args) => return stat::stat(&args),
+        #[cfg(feature = "monitor")]
         cli::Verb::Top(args) => return top::top(&args),
+        #[cfg(feature = "kvm")]
         cli::Verb::Kvm(args) => return kvm::kvm(args),
+        #[cfg(feature = "sched")]
         cli::Verb::Sched(args) => return scx::sched(&args),
+        #[cfg(feature = "bench")]
         cli::Verb::Load(args) => return bench::load::load(args),
         cli::Verb::Completions(args) => {
             let mut script = Vec::new();
