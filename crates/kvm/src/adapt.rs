@@ -3,7 +3,7 @@
 
 /// `struct apple_limits`
 #[repr(C)]
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     pub lower: u32,
     pub upper: u32,

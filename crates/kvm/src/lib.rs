@@ -5,6 +5,7 @@ mod apple;
 mod halt_poll;
 mod observe;
 mod simulate;
+mod words;
 
 use clap::{Args, Subcommand};
 

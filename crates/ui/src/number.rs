@@ -64,3 +64,16 @@ pub fn closely(value: f64) -> String {
         number(value)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_middle() {
+        assert_eq!(Spread::of(&[3.0, 1.0, 2.0]).map(|s| s.median), Some(2.0));
+        let even = Spread { median: 2.5, least: 1.0, most: 4.0 };
+        assert_eq!(Spread::of(&[4.0, 1.0, 2.0, 3.0]), Some(even));
+        assert_eq!(Spread::of(&[]), None);
+    }
+}

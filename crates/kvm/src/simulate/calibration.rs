@@ -2,12 +2,12 @@
 //! kernel-mode guest takes a ticket lock, in 2 VMs of 2 vCPUs on 2 pCPUs, in an emulator with VMX
 //! and PLE (docs/operate/kvm-simulation.md).
 
-use super::figures::Setup;
+use super::figures::{Setup, groups, inefficiency, run_seeds, series};
 use super::host::{Config, Machine};
 use super::plot::{Plot, Shape};
-use super::run::{middle, run_all};
+use super::run::spread;
 use super::table::{Figure, Table};
-use super::window::{AppleSetup, Policy};
+use super::window::Policy;
 use super::workload::WORKLOADS;
 
 /// The policy, the measured inefficiency (if measured), and 1000 operations per second of each VM.
@@ -25,42 +25,32 @@ const MEASURED: [(Policy, Option<f64>, f64); 6] = [
 const MHZ: u64 = 80;
 
 pub fn figure(setup: &Setup) -> Figure {
-    let configs = MEASURED.iter().flat_map(|&(policy, _, _)| {
-        (0..setup.seeds).map(move |seed| Config {
-            machine: Machine { mhz: MHZ, ..setup.machine(super::scheduler::Rule::Eevdf) },
-            pcpus: 2,
-            vms: 2,
-            vcpus: 2,
-            phases: vec![(0.0, &WORKLOADS[0])],
-            policy,
-            apple: AppleSetup::PAPER,
-            seconds: 10.0,
-            warm_up: 0.1,
-            seed: setup.seed + seed,
-            stacked: true,
-            samples: 0,
-            epochs: false,
-        })
-    });
-    let mut reports = run_all(configs.collect()).into_iter();
+    let base = Config {
+        machine: Machine { mhz: MHZ, ..setup.ours(2).base.machine },
+        pcpus: 2,
+        vms: 2,
+        vcpus: 2,
+        phases: vec![(0.0, &WORKLOADS[0])],
+        seconds: 10.0,
+        warm_up: 0.1,
+        stacked: true,
+        ..setup.base.clone()
+    };
+    let configs = MEASURED.map(|(policy, _, _)| Config { policy, ..base.clone() });
+    let found = run_seeds(configs.into_iter(), setup.seeds);
     let title = "Calibration: 2 pCPUs, 2 VMs of 2 vCPUs, ticket lock";
-    let mut table = Table::new(title, &["window", "inefficiency: measured", "model"]);
-    table.columns.extend(["1000 operations/s: measured", "model"].map(String::from));
-    let mut series =
-        [("measured".to_string(), Vec::new()), ("model".to_string(), Vec::<(f64, f64)>::new())];
-    for (i, (policy, inefficiency, rate)) in MEASURED.iter().enumerate() {
-        let seeds: Vec<_> = reports.by_ref().take(setup.seeds as usize).collect();
-        let model = middle(seeds.iter().map(|r| r.throughput / 2e3)).median;
-        let wasted = middle(seeds.iter().map(|r| r.inefficiency)).median;
-        table.rows.push(vec![
-            policy.to_string(),
-            inefficiency.map_or("-".into(), |v| format!("{:.0}%", 100.0 * v)),
-            if *policy == Policy::Off { "-".into() } else { format!("{:.0}%", 100.0 * wasted) },
-            format!("{rate}"),
-            format!("{model:.2}"),
-        ]);
-        series[0].1.push((i as f64, *rate));
-        series[1].1.push((i as f64, model));
+    let columns =
+        ["window", "inefficiency: measured", "model", "1000 operations/s: measured", "model"];
+    let mut table = Table::new(title, columns);
+    let mut rows = Vec::new();
+    for ((policy, measured, rate), seeds) in MEASURED.iter().zip(&found) {
+        let model = spread(seeds.iter().map(|r| r.throughput / 2e3)).median;
+        let percent = |share: f64| format!("{:.0}%", 100.0 * share);
+        let wasted = Some(inefficiency(seeds).median).filter(|_| *policy != Policy::Off);
+        let shares = [*measured, wasted].map(|share| share.map_or("-".into(), percent));
+        let rates = [rate.to_string(), format!("{model:.2}")];
+        table.row(policy.to_string(), shares.into_iter().chain(rates));
+        rows.push(vec![*rate, model]);
     }
     let plot = Plot {
         name: "kvm-calibration",
@@ -68,7 +58,7 @@ pub fn figure(setup: &Setup) -> Figure {
         x: "PLE window, cycles",
         y: "1000 operations/s of each VM",
         shape: Shape::Bars(vec!["512", "2048", "8192", "16384", "KVM", "off"]),
-        series: series.into(),
+        series: series(["measured", "model"], &groups(rows)),
     };
     Figure { figure: "calibration", tables: vec![table], plots: vec![plot] }
 }

@@ -1,13 +1,13 @@
 //! The simulated machine: physical CPUs with their run queues, vCPUs, VMs, and their events.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use indicatif::ProgressBar;
 
 use super::events::{Event, Events};
 use super::lock::Lock;
 use super::scheduler::{Entity, Rule, RunQueue};
 use super::stats::{Point, Stats, Times};
-use super::window::{self, AppleSetup, Controller, Policy};
-use super::workload::{Workload, about};
+use super::window::{self, Controller, Policy};
+use super::workload::{WORKLOADS, Workload, about};
 
 /// Costs of the host's actions in cycles, and its rules. docs/operate/kvm-simulation.md has the
 /// sources of the numbers.
@@ -57,7 +57,6 @@ pub struct Config {
     /// Workloads of the guests, each with the second at which it begins.
     pub phases: Vec<(f64, &'static Workload)>,
     pub policy: Policy,
-    pub apple: AppleSetup,
     pub seconds: f64,
     /// Part of the time at the begin that is not counted.
     pub warm_up: f64,
@@ -70,6 +69,25 @@ pub struct Config {
     pub epochs: bool,
 }
 
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            machine: Machine::DEFAULT,
+            pcpus: 16,
+            vms: 4,
+            vcpus: 16,
+            phases: vec![(0.0, &WORKLOADS[0])],
+            policy: Policy::Kvm,
+            seconds: 1.0,
+            warm_up: 0.2,
+            seed: 1,
+            stacked: false,
+            samples: 0,
+            epochs: false,
+        }
+    }
+}
+
 /// State of a guest's thread. Each vCPU has one thread. `left`: cycles until it ends.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Doing {
@@ -79,6 +97,13 @@ pub(super) enum Doing {
     Halted,
 }
 
+impl Default for Doing {
+    fn default() -> Doing {
+        Doing::Outside { left: 1 }
+    }
+}
+
+#[derive(Default)]
 pub(super) struct Vcpu {
     pub vm: usize,
     pub doing: Doing,
@@ -101,6 +126,7 @@ pub(super) struct Vcpu {
     pub generation: u32,
 }
 
+#[derive(Default)]
 pub(super) struct Vm {
     pub locks: Vec<Lock>,
     pub last_boosted: usize,
@@ -113,8 +139,9 @@ pub(super) struct Vm {
     pub time: u64,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) enum State {
+    #[default]
     Idle,
     Guest,
     /// Handling a PLE exit.
@@ -135,6 +162,7 @@ pub(super) enum Cause {
     Remote(usize),
 }
 
+#[derive(Default)]
 pub(super) struct Cpu {
     pub queue: RunQueue,
     pub state: State,
@@ -149,6 +177,7 @@ pub(super) struct Cpu {
     pub times: Times,
 }
 
+#[derive(Default)]
 pub struct Host {
     pub(super) config: Config,
     pub(super) now: u64,
@@ -169,53 +198,27 @@ impl Host {
         let slice = config.machine.slice_us * config.machine.mhz;
         let cpus = (0..config.pcpus).map(|_| Cpu {
             queue: RunQueue::new(slice, config.machine.scheduler),
-            state: State::Idle,
-            until: 0,
-            since: 0,
-            slice_over: false,
-            reschedule: None,
-            generation: 0,
-            times: Times::default(),
+            ..Cpu::default()
         });
-        let vms = (0..config.vms).map(|_| Vm {
-            locks: Vec::new(),
-            last_boosted: 0,
-            controller: (config.policy == Policy::Apple).then(|| Controller::new(config.apple)),
-            arrived: Vec::new(),
-            stats: Stats::default(),
-            wasted: 0,
-            time: 0,
-        });
+        let controller = || match config.policy {
+            Policy::Apple(setup) => Some(Controller::new(setup)),
+            _ => None,
+        };
+        let vms = (0..config.vms).map(|_| Vm { controller: controller(), ..Vm::default() });
         let total = config.vms * config.vcpus;
         let vcpus = (0..total).map(|id| Vcpu {
             vm: id / config.vcpus,
-            doing: Doing::Outside { left: 1 },
-            cpu: 0,
             random: random.fork(),
-            spun: 0,
             window: window::DEFAULT,
-            preempted: false,
-            ready: false,
-            in_spin_loop: false,
-            dy_eligible: false,
-            in_kernel: false,
-            operations: 0,
-            poll: 0,
-            halted: 0,
-            generation: 0,
+            ..Vcpu::default()
         });
         let mut host = Host {
             cpus: cpus.collect(),
             vms: vms.collect(),
             vcpus: vcpus.collect(),
             entities: vec![Entity::default(); total],
-            now: 0,
-            events: Events::default(),
-            phase: 0,
-            points: Vec::new(),
-            epochs: Vec::new(),
-            warm: 0,
             config,
+            ..Host::default()
         };
         host.begin(&mut random);
         host
@@ -241,18 +244,15 @@ impl Host {
                 self.cycles(self.config.machine.balance_us) * cpu as u64 / self.cpus.len() as u64;
             self.events.push(phase, Event::Balance(cpu), 0);
         }
-        let second = 1e6 * self.config.machine.mhz as f64;
-        self.events.push(
-            (self.config.seconds * self.config.warm_up * second) as u64,
-            Event::Warm,
-            0,
-        );
+        let second = self.second();
+        let Config { seconds, warm_up, samples, .. } = self.config;
+        self.events.push((seconds * warm_up * second) as u64, Event::Warm, 0);
         for (i, (at, _)) in self.config.phases.iter().enumerate().skip(1) {
             self.events.push((at * second) as u64, Event::Change(i), 0);
         }
-        for i in 1..=self.config.samples {
-            let part = f64::from(i) / f64::from(self.config.samples);
-            self.events.push((self.config.seconds * part * second) as u64, Event::Sample, 0);
+        for i in 1..=samples {
+            let part = f64::from(i) / f64::from(samples);
+            self.events.push((seconds * part * second) as u64, Event::Sample, 0);
         }
     }
 
@@ -260,9 +260,15 @@ impl Host {
         us * self.config.machine.mhz
     }
 
-    /// Run to the end. progress: stores the finished part in thousandths.
-    pub fn run(&mut self, progress: &AtomicU64) {
+    /// Cycles of a second.
+    pub(super) fn second(&self) -> f64 {
+        1e6 * self.config.machine.mhz as f64
+    }
+
+    /// Run to the end, which advances the bar by 1000.
+    pub fn run(&mut self, bar: &ProgressBar) {
         let end = (self.config.seconds * 1e6 * self.config.machine.mhz as f64) as u64;
+        let mut shown = 0;
         while let Some((at, event, generation)) = self.events.pop() {
             if at > end {
                 break;
@@ -277,14 +283,16 @@ impl Host {
                 Event::Wake(id) => self.wake(id),
                 Event::Balance(cpu) => {
                     self.balance(cpu);
-                    progress.store(1000 * self.now / end, Relaxed);
+                    let done = 1000 * self.now / end;
+                    bar.inc(done - shown);
+                    shown = done;
                 }
                 Event::Warm => self.count_from_now(),
                 Event::Change(phase) => self.change(phase),
                 Event::Sample => self.sample(),
             }
         }
-        progress.store(1000, Relaxed);
+        bar.inc(1000 - shown);
         self.now = end;
         self.charge_all();
     }
@@ -322,7 +330,6 @@ impl Host {
                 Doing::Outside { left } | Doing::Critical { left, .. } => {
                     *left -= time;
                     c.times.useful += time;
-                    vm.stats.useful += time;
                 }
                 Doing::Spin { .. } => {
                     vcpu.spun += time;
@@ -351,7 +358,7 @@ impl Host {
                 c.times.remote += time;
                 let vm = &mut self.vms[yielder];
                 vm.stats.remote += time;
-                if self.config.apple.counts_remote {
+                if vm.controller.as_ref().is_some_and(|c| c.setup.counts_remote) {
                     vm.wasted += time;
                 }
             }
@@ -457,8 +464,9 @@ impl Host {
         vcpu.preempted = true;
         vcpu.ready = true;
         vcpu.in_kernel = !(user && matches!(vcpu.doing, Doing::Outside { .. }));
-        if self.config.apple.counts_cut {
-            self.vms[vcpu.vm].wasted += vcpu.spun;
+        let vm = &mut self.vms[vcpu.vm];
+        if vm.controller.as_ref().is_some_and(|c| c.setup.counts_cut) {
+            vm.wasted += vcpu.spun;
         }
         vcpu.spun = 0;
     }
@@ -554,19 +562,15 @@ impl Host {
             }
             _ => self.arm(cpu),
         }
-        self.events.push(
-            self.now + self.cycles(self.config.machine.balance_us),
-            Event::Balance(cpu),
-            0,
-        );
+        let next = self.now + self.cycles(self.config.machine.balance_us);
+        self.events.push(next, Event::Balance(cpu), 0);
     }
 
     fn sample(&mut self) {
         self.charge_all();
         self.points.push(Point {
-            seconds: self.now as f64 / (1e6 * self.config.machine.mhz as f64),
+            seconds: self.now as f64 / self.second(),
             window: self.vms[0].controller.as_ref().map(|c| c.apple.base()),
-            operations: self.vms.iter().map(|vm| vm.stats.operations).sum(),
         });
     }
 

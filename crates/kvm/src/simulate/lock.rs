@@ -2,10 +2,7 @@
 
 use std::collections::VecDeque;
 
-use serde::Serialize;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// First come, first served; all waiters spin on one word
     Ticket,

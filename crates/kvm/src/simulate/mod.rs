@@ -22,18 +22,23 @@ mod workload;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
+use clap::builder::RangedI64ValueParser;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use ui::exit::Failure;
+use ui::number::Spread;
 use ui::time::Unit;
 
-use figures::{Name, Setup};
+use figures::{Name, Setup, run_seeds};
 use host::{Config, Machine};
-use run::{middle, run_all};
+use run::spread;
 use scheduler::Rule;
 use stats::Report;
-use window::{AppleSetup, Policy};
+use table::Table;
+use window::Policy;
 use workload::{WORKLOADS, Workload};
+
+use crate::words;
 
 /// Simulate the effect of PLE windows on guests with spin locks
 ///
@@ -71,16 +76,16 @@ pub struct SimulateArgs {
     plots: Option<PathBuf>,
 
     /// Number of physical CPUs
-    #[arg(long, value_name = "N", default_value = "16", value_parser = number(1024))]
-    pcpus: u32,
+    #[arg(long, value_name = "N", default_value = "16", value_parser = count(1024))]
+    pcpus: usize,
 
     /// Number of identical VMs [default: 4; figures have their own]
-    #[arg(long, value_name = "N", value_parser = number(256))]
-    vms: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = count(256))]
+    vms: Option<usize>,
 
     /// vCPUs per VM
-    #[arg(long, value_name = "N", default_value = "16", value_parser = number(1024))]
-    vcpus: u32,
+    #[arg(long, value_name = "N", default_value = "16", value_parser = count(1024))]
+    vcpus: usize,
 
     /// Workload of the guests, from the list below
     #[arg(long, value_name = "NAME", default_value = "ticket", value_parser = workload)]
@@ -156,17 +161,42 @@ enum Counts {
 }
 
 impl SimulateArgs {
-    fn scheduler(&self) -> Rule {
-        self.scheduler.unwrap_or(Rule::Eevdf)
+    /// Settings of a single run, and of figures that have no own ones.
+    fn config(&self, seconds: f64) -> Config {
+        let Config { machine, vms, .. } = Config::default();
+        Config {
+            machine: Machine { scheduler: self.scheduler.unwrap_or_default(), ..machine },
+            pcpus: self.pcpus,
+            vms: self.vms.unwrap_or(vms),
+            vcpus: self.vcpus,
+            phases: vec![(0.0, self.workload)],
+            policy: self.policy(),
+            seconds: self.seconds.unwrap_or(seconds),
+            seed: self.seed,
+            ..Config::default()
+        }
     }
 
-    fn vms(&self) -> u32 {
-        self.vms.unwrap_or(4)
+    fn policy(&self) -> Policy {
+        let Policy::Apple(mut apple) = self.window else { return self.window };
+        apple.epoch = self.apple_epoch;
+        apple.limits.step = self.apple_step;
+        apple.limits.margin_permille = self.apple_margin;
+        apple.limits.lower = self.apple_lower;
+        apple.limits.upper = self.apple_upper;
+        apple.start = self.apple_start;
+        apple.counts_cut = self.apple_counts.contains(&Counts::Cut);
+        apple.counts_remote = self.apple_counts.contains(&Counts::Remote);
+        Policy::Apple(apple)
     }
 }
 
-fn number(most: i64) -> clap::builder::RangedI64ValueParser<u32> {
-    clap::value_parser!(u32).range(1..=most)
+fn number(most: i64) -> RangedI64ValueParser<u32> {
+    RangedI64ValueParser::new().range(1..=most)
+}
+
+fn count(most: i64) -> RangedI64ValueParser<usize> {
+    RangedI64ValueParser::new().range(1..=most)
 }
 
 fn workload(name: &str) -> Result<&'static Workload, String> {
@@ -195,12 +225,9 @@ fn make_figures(args: &SimulateArgs, name: Name) -> anyhow::Result<i32> {
     }
     let output = args.json.open()?;
     let setup = Setup {
-        pcpus: args.pcpus as usize,
-        vcpus: args.vcpus as usize,
-        vms: args.vms.map(|n| n as usize),
+        base: args.config(2.5),
+        vms: args.vms,
         scheduler: args.scheduler,
-        seconds: args.seconds.unwrap_or(2.5),
-        seed: args.seed,
         seeds: args.seeds.unwrap_or(3),
     };
     let figures = figures::make(name, &setup);
@@ -225,9 +252,9 @@ struct Single {
     workload: &'static str,
     window: String,
     scheduler: Rule,
-    pcpus: u32,
-    vms: u32,
-    vcpus: u32,
+    pcpus: usize,
+    vms: usize,
+    vcpus: usize,
     /// Operations per second: the median of the seeds.
     throughput: f64,
     throughput_least: f64,
@@ -239,63 +266,37 @@ struct Single {
 
 fn single(args: &SimulateArgs) -> anyhow::Result<i32> {
     let output = args.json.open()?;
-    let mut apple = AppleSetup { epoch: args.apple_epoch, ..AppleSetup::PAPER };
-    apple.limits.step = args.apple_step;
-    apple.limits.margin_permille = args.apple_margin;
-    apple.limits.lower = args.apple_lower;
-    apple.limits.upper = args.apple_upper;
-    apple.start = args.apple_start;
-    apple.counts_cut = args.apple_counts.contains(&Counts::Cut);
-    apple.counts_remote = args.apple_counts.contains(&Counts::Remote);
-    let configs = (0..args.seeds.unwrap_or(1)).map(|seed| Config {
-        machine: Machine { scheduler: args.scheduler(), ..Machine::DEFAULT },
-        pcpus: args.pcpus as usize,
-        vms: args.vms() as usize,
-        vcpus: args.vcpus as usize,
-        phases: vec![(0.0, args.workload)],
-        policy: args.window,
-        apple,
-        seconds: args.seconds.unwrap_or(1.0),
-        warm_up: 0.2,
-        seed: args.seed + seed,
-        stacked: false,
-        samples: 0,
-        epochs: false,
-    });
-    let runs = run_all(configs.collect());
-    let throughput = middle(runs.iter().map(|r| r.throughput));
+    let config = args.config(1.0);
+    let (scheduler, vms) = (config.machine.scheduler, config.vms);
+    let runs = run_seeds([config].into_iter(), args.seeds.unwrap_or(1)).concat();
+    let throughput = figures::throughput(&runs);
     let document = Single {
         workload: args.workload.name,
         window: args.window.to_string(),
-        scheduler: args.scheduler(),
+        scheduler,
         pcpus: args.pcpus,
-        vms: args.vms(),
+        vms,
         vcpus: args.vcpus,
         throughput: throughput.median,
         throughput_least: throughput.least,
         throughput_most: throughput.most,
-        inefficiency: middle(runs.iter().map(|r| r.inefficiency)).median,
+        inefficiency: figures::inefficiency(&runs).median,
         runs,
     };
-    output.write(|| ui::output::json(&document), || text(args, &document))?;
+    output.write(|| ui::output::json(&document), || text(args.workload.about, &document))?;
     Ok(0)
 }
 
-fn text(args: &SimulateArgs, document: &Single) -> String {
+fn text(about: &str, document: &Single) -> String {
+    let Single { workload, pcpus, vms, vcpus, window, .. } = document;
+    let rule = if document.scheduler == Rule::Cfs { ", CFS" } else { "" };
     let mut text = format!(
-        "{}: {}\n{} pCPUs, {} VMs of {} vCPUs, window {}{}\n\n",
-        document.workload,
-        args.workload.about,
-        args.pcpus,
-        args.vms(),
-        args.vcpus,
-        document.window,
-        if args.scheduler() == Rule::Cfs { ", CFS" } else { "" }
+        "{workload}: {about}\n{pcpus} pCPUs, {vms} VMs of {vcpus} vCPUs, window {window}{rule}\n\n"
     );
     if let [run] = &document.runs[..] {
-        let part = |cycles: u64| 100.0 * cycles as f64 / run.cpu_cycles.sum().max(1) as f64;
         let t = &run.cpu_cycles;
-        text += &vms(run);
+        let part = |cycles: u64| 100.0 * cycles as f64 / words::sum(t).max(1) as f64;
+        text += &by_vm(run);
         text += &format!(
             "CPU time, %: useful {:.1}, spinning {:.1}, PLE exits {:.1}, switches by\n\
              yields elsewhere {:.1}, other switches {:.1}, halt polling {:.1}, idle {:.1}\n",
@@ -309,28 +310,24 @@ fn text(args: &SimulateArgs, document: &Single) -> String {
         );
         return text;
     }
-    let rate = |v: f64| format!("{:.1}", v / 1e3);
-    let mut table = table::Table::new("", &["", "median", "least", "most"]);
-    let mut row = |name: &str, m: run::Middle, show: &dyn Fn(f64) -> String| {
-        table.rows.push(vec![name.into(), show(m.median), show(m.least), show(m.most)]);
+    let mut table = Table::new("", ["", "median", "least", "most"]);
+    let mut row = |name, Spread { median, least, most }, unit: f64| {
+        table.row(name, [median, least, most].map(|v| format!("{:.1}", v / unit)));
     };
     let runs = &document.runs;
-    row("1000 operations/s", middle(runs.iter().map(|r| r.throughput)), &rate);
-    row("inefficiency, %", middle(runs.iter().map(|r| 100.0 * r.inefficiency)), &|v| {
-        format!("{v:.1}")
-    });
-    row("all spinning, %", middle(runs.iter().map(|r| 100.0 * r.spinning)), &|v| format!("{v:.1}"));
+    row("1000 operations/s", figures::throughput(runs), 1e3);
+    row("inefficiency, %", spread(runs.iter().map(|r| 100.0 * r.inefficiency)), 1.0);
+    row("all spinning, %", spread(runs.iter().map(|r| 100.0 * r.spinning)), 1.0);
     text + &table.text()
 }
 
 /// A table with a line for each VM.
-fn vms(run: &Report) -> String {
+fn by_vm(run: &Report) -> String {
     let columns =
         ["VM", "kops/s", "PLE exits", "tried", "yielded", "wasted spin", "switches", "window"];
-    let mut table = table::Table::new("", &columns);
+    let mut table = Table::new("", columns);
     for (i, vm) in run.vms.iter().enumerate() {
-        table.rows.push(vec![
-            i.to_string(),
+        let cells = [
             format!("{:.1}", vm.throughput / 1e3),
             vm.ple_exits.to_string(),
             vm.yields_tried.to_string(),
@@ -338,7 +335,8 @@ fn vms(run: &Report) -> String {
             format!("{:.1}%", 100.0 * vm.wasted_spinning),
             format!("{:.1}%", 100.0 * vm.wasted_switches),
             vm.window_at_end.map_or("-".into(), |w| w.to_string()),
-        ]);
+        ];
+        table.row(i.to_string(), cells);
     }
     let all = format!(
         "All: {:.1} kops/s, inefficiency {:.1}%, all spinning {:.1}%\n",

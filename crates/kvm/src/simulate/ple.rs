@@ -21,7 +21,7 @@ impl Host {
             Policy::Fixed(window) => Some(window),
             Policy::Off => None,
             Policy::Kvm => Some(self.vcpus[id].window),
-            Policy::Apple => {
+            Policy::Apple(_) => {
                 self.vms[self.vcpus[id].vm].controller.as_ref().map(|c| c.apple.threshold())
             }
         }

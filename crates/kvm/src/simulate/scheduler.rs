@@ -4,11 +4,12 @@
 use clap::ValueEnum;
 use serde::Serialize;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Rule {
     /// Linux 6.18: run the earliest deadline among those that had at most their share. A vCPU that
     /// yields loses the rest of its slice; the one that it yields to runs only while that is fair
+    #[default]
     Eevdf,
     /// Linux before 6.6: run the vCPU that had the least. A vCPU that yields is passed over once
     /// and loses nothing; the one that it yields to runs while it is less than 4 ms ahead
@@ -24,6 +25,7 @@ pub struct Entity {
     lag: i64,
 }
 
+#[derive(Default)]
 pub struct RunQueue {
     pub current: Option<usize>,
     pub queued: Vec<usize>,
@@ -39,8 +41,7 @@ pub struct RunQueue {
 
 impl RunQueue {
     pub fn new(slice: u64, rule: Rule) -> RunQueue {
-        let slice = slice as i64;
-        RunQueue { current: None, queued: Vec::new(), next: None, skip: None, rule, slice, zero: 0 }
+        RunQueue { rule, slice: slice as i64, ..RunQueue::default() }
     }
 
     /// nr_running: the queued threads and the current one.

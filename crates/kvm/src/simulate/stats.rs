@@ -1,11 +1,14 @@
 //! Statistics and reports of a run.
 
+use bytemuck::{Pod, Zeroable};
 use serde::Serialize;
 
-use super::host::{Host, Machine};
+use super::host::{Host, Vm};
+use crate::words;
 
 /// Cycles of a physical CPU. They add up to all cycles since counting began.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Serialize, Zeroable)]
 pub struct Times {
     pub useful: u64,
     pub spin: u64,
@@ -18,28 +21,12 @@ pub struct Times {
     pub idle: u64,
 }
 
-impl Times {
-    pub fn sum(&self) -> u64 {
-        self.useful + self.spin + self.ple + self.remote + self.switch + self.poll + self.idle
-    }
-
-    fn add(&mut self, other: &Times) {
-        self.useful += other.useful;
-        self.spin += other.spin;
-        self.ple += other.ple;
-        self.remote += other.remote;
-        self.switch += other.switch;
-        self.poll += other.poll;
-        self.idle += other.idle;
-    }
-}
-
 /// Statistics of a VM. Times are in cycles.
-#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, Pod, Zeroable)]
 pub struct Stats {
     pub operations: u64,
     pub cpu: u64,
-    pub useful: u64,
     pub spin: u64,
     /// Part of `spin` that ended in a PLE exit.
     pub wasted_spin: u64,
@@ -57,8 +44,6 @@ pub struct Point {
     pub seconds: f64,
     /// The first VM's base window T under APPLE.
     pub window: Option<u32>,
-    /// Operations of all VMs since counting began.
-    pub operations: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -110,18 +95,11 @@ fn part(a: u64, b: u64) -> f64 {
 impl Host {
     /// The report about the time since the warm-up.
     pub fn report(self) -> Report {
-        let Machine { mhz, .. } = self.config.machine;
-        let seconds = (self.now - self.warm) as f64 / (1e6 * mhz as f64);
-        let mut all = Stats::default();
-        let mut vms = Vec::new();
-        for (i, vm) in self.vms.iter().enumerate() {
+        let seconds = (self.now - self.warm) as f64 / self.second();
+        let all = words::total(self.vms.iter().map(|vm| &vm.stats));
+        let vm = |(i, vm): (usize, &Vm)| {
             let s = &vm.stats;
-            all.operations += s.operations;
-            all.cpu += s.cpu;
-            all.spin += s.spin;
-            all.wasted_spin += s.wasted_spin;
-            all.ple += s.ple;
-            vms.push(VmReport {
+            VmReport {
                 throughput: s.operations as f64 / seconds,
                 ple_exits: s.exits,
                 yields_tried: s.tried,
@@ -133,17 +111,15 @@ impl Host {
                 spinning: part(s.spin, s.cpu),
                 window_at_end: self.window_of(i),
                 apple_rounds_and_moves: vm.controller.as_ref().map(|c| c.apple.rounds()),
-            });
-        }
-        let mut cpu_cycles = Times::default();
-        self.cpus.iter().for_each(|c| cpu_cycles.add(&c.times));
+            }
+        };
         Report {
             seconds,
             throughput: all.operations as f64 / seconds,
             inefficiency: part(all.wasted_spin + all.ple, all.cpu),
             spinning: part(all.spin, all.cpu),
-            vms,
-            cpu_cycles,
+            vms: self.vms.iter().enumerate().map(vm).collect(),
+            cpu_cycles: words::total(self.cpus.iter().map(|c| &c.times)),
             path: self.points,
             epochs: self.epochs,
         }

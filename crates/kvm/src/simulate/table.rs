@@ -20,9 +20,13 @@ pub struct Figure {
 }
 
 impl Table {
-    pub fn new(title: &str, columns: &[&str]) -> Table {
-        let columns = columns.iter().map(|c| (*c).to_string()).collect();
+    pub fn new<S: Into<String>>(title: &str, columns: impl IntoIterator<Item = S>) -> Table {
+        let columns = columns.into_iter().map(Into::into).collect();
         Table { title: title.into(), columns, rows: Vec::new(), note: String::new() }
+    }
+
+    pub fn row(&mut self, name: impl Into<String>, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(std::iter::once(name.into()).chain(cells).collect());
     }
 
     /// Format as text. The first column is left-aligned, the others are right-aligned.
@@ -56,8 +60,8 @@ mod tests {
 
     #[test]
     fn columns_are_aligned() {
-        let mut table = Table::new("T", &["a", "number"]);
-        table.rows.push(vec!["long one".into(), "1".into()]);
+        let mut table = Table::new("T", ["a", "number"]);
+        table.row("long one", ["1".into()]);
         table.note = "n".into();
         assert_eq!(table.text(), "T\na         number\nlong one       1\nn\n");
     }

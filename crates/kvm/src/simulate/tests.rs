@@ -1,38 +1,35 @@
 //! Tests of the whole model.
 
-use std::sync::atomic::AtomicU64;
-
+use indicatif::ProgressBar;
 use proptest::prelude::*;
 
-use super::host::{Cause, Config, Doing, Host, Machine, State};
+use super::host::{Cause, Config, Doing, Host, State};
 use super::run;
 use super::stats::Report;
 use super::window::{AppleSetup, Policy};
 use super::workload::{WORKLOADS, named};
+use crate::words;
 
 fn config(pcpus: usize, vms: usize, vcpus: usize, workload: &str, policy: Policy) -> Config {
     Config {
-        machine: Machine::DEFAULT,
         pcpus,
         vms,
         vcpus,
         phases: vec![(0.0, named(workload).unwrap())],
         policy,
-        apple: AppleSetup { epoch: 50, ..AppleSetup::PAPER },
         seconds: 0.02,
         warm_up: 0.1,
-        seed: 1,
-        stacked: false,
         samples: 4,
-        epochs: false,
+        ..Config::default()
     }
 }
 
 fn run(config: Config) -> Report {
-    run::run(config, &AtomicU64::new(0))
+    run::run(config, &ProgressBar::hidden())
 }
 
-const POLICIES: [Policy; 4] = [Policy::Fixed(2048), Policy::Kvm, Policy::Apple, Policy::Off];
+const APPLE: Policy = Policy::Apple(AppleSetup { epoch: 50, ..AppleSetup::PAPER });
+const POLICIES: [Policy; 4] = [Policy::Fixed(2048), Policy::Kvm, APPLE, Policy::Off];
 
 #[test]
 fn the_same_seed_gives_the_same_result() {
@@ -57,7 +54,7 @@ proptest! {
         let total = (config.seconds * 1e6) as u64 * config.machine.mhz * pcpus as u64;
         let report = run(config);
         let t = &report.cpu_cycles;
-        prop_assert_eq!(t.sum(), total);
+        prop_assert_eq!(words::sum(t), total);
         prop_assert!(report.vms.iter().all(|vm| vm.inefficiency <= 1.0 && vm.yields_successful <= vm.yields_tried));
         prop_assert!(report.throughput > 0.0);
     }
@@ -77,7 +74,7 @@ fn without_overcommitment_nobody_is_yielded_to() {
 fn an_idle_cpu_takes_from_a_busy_one() {
     let report = run(Config { stacked: true, ..config(4, 1, 4, "kernbench", Policy::Off) });
     let t = &report.cpu_cycles;
-    assert!(t.idle * 50 < t.sum(), "{t:?}");
+    assert!(t.idle * 50 < words::sum(t), "{t:?}");
 }
 
 /// A host for the test to drive, with one VM of 5 vCPUs on 1 CPU: vCPU 0 runs and has just had a

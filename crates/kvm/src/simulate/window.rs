@@ -14,7 +14,7 @@ pub enum Policy {
     /// in resets the window to 4096 (ple_window_shrink)
     Kvm,
     /// A window for each VM, chosen by APPLE
-    Apple,
+    Apple(AppleSetup),
     /// No PLE exits
     Off,
 }
@@ -24,7 +24,7 @@ impl FromStr for Policy {
     fn from_str(text: &str) -> Result<Policy, String> {
         match text {
             "kvm" => Ok(Policy::Kvm),
-            "apple" => Ok(Policy::Apple),
+            "apple" => Ok(Policy::Apple(AppleSetup::PAPER)),
             "off" => Ok(Policy::Off),
             _ => match text.parse() {
                 Ok(n @ 1..) => Ok(Policy::Fixed(n)),
@@ -39,14 +39,14 @@ impl std::fmt::Display for Policy {
         match self {
             Policy::Fixed(n) => f.pad(&n.to_string()),
             Policy::Kvm => f.pad("kvm"),
-            Policy::Apple => f.pad("apple"),
+            Policy::Apple(_) => f.pad("apple"),
             Policy::Off => f.pad("off"),
         }
     }
 }
 
 /// APPLE's parameters.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppleSetup {
     pub limits: Limits,
     /// The first T, in cycles.
@@ -96,7 +96,7 @@ impl AppleSetup {
 /// APPLE for one VM.
 pub struct Controller {
     pub apple: Apple,
-    epoch: u32,
+    pub setup: AppleSetup,
     exits: u32,
     wasted: u64,
     time: u64,
@@ -106,7 +106,7 @@ impl Controller {
     pub fn new(setup: AppleSetup) -> Controller {
         Controller {
             apple: Apple::new(setup.limits, setup.start),
-            epoch: setup.epoch,
+            setup,
             exits: 0,
             wasted: 0,
             time: 0,
@@ -117,7 +117,7 @@ impl Controller {
     /// and calls `end`.
     pub fn exit(&mut self) -> bool {
         self.exits += 1;
-        self.exits >= self.epoch
+        self.exits >= self.setup.epoch
     }
 
     /// End an epoch. wasted, time: cycles of the VM since its start.
