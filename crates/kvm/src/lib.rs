@@ -3,6 +3,7 @@
 mod adapt;
 mod apple;
 mod halt_poll;
+mod host;
 mod observe;
 mod simulate;
 mod words;

@@ -121,6 +121,17 @@ pub fn signal(pid: i32, signal: Signal) {
     let _ = kill(Pid::from_raw(pid), signal);
 }
 
+/// Return whether the process exists.
+pub fn exists(pid: i32) -> bool {
+    Path::new("/proc").join(pid.to_string()).exists()
+}
+
+/// Return the name of a process, without control characters; "?" if it has ended.
+pub fn name(pid: i32) -> String {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm"));
+    name.map_or("?".into(), |name| ui::terminal::plain(name.trim_end()))
+}
+
 /// Return whether this process is in the initial PID namespace, whose process IDs BPF programs see.
 pub fn in_first_pid_namespace() -> bool {
     // The kernel's PROC_PID_INIT_INO.

@@ -47,6 +47,19 @@ pub fn wrap(text: &str, first: &str, indent: usize) -> Vec<String> {
     lines.iter().map(|line| cut(line)).collect()
 }
 
+/// Format a line of a table: cells of these widths, with a space between them. A negative width
+/// aligns its cell to the left, and cuts it.
+pub fn row<S: AsRef<str>, const N: usize>(widths: &[isize; N], cells: &[S; N]) -> String {
+    let cells = widths.iter().zip(cells).map(|(&width, cell)| {
+        let (columns, cell) = (width.unsigned_abs(), cell.as_ref());
+        match width {
+            0.. => format!("{cell:>columns$}"),
+            _ => format!("{cell:<columns$.columns$}"),
+        }
+    });
+    cells.collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -56,5 +69,18 @@ mod tests {
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn rows() {
+        assert_eq!(row(&[4, -3, 2], &["a", "b", "c"]), "   a b    c");
+        assert_eq!(row(&[1, -3, 2], &["long", "long", "c"]), "long lon  c");
+    }
+
+    #[test]
+    fn words() {
+        assert_eq!(wrap("a b", "", 0), ["a b"]);
+        let lines = wrap(&"word ".repeat(40), "", 0);
+        assert!(lines.len() > 2 && lines.iter().all(|l| l.len() <= WIDTH), "{lines:?}");
     }
 }

@@ -7,23 +7,17 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::{Context as _, anyhow, bail};
+use bytemuck::{Pod, Zeroable};
+
+use crate::host::{self, AMD, INTEL, Vendor};
+use crate::words::combine;
 
 pub const PATH: &str = "/dev/lissom_ple";
 const VERSION: u32 = 1;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Vendor {
-    /// A window is a number of TSC cycles.
-    Intel,
-    /// A window is a number of PAUSEs.
-    Amd,
-}
-
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Module {
-    pub vendor: Vendor,
-    /// KVM's initial window of a vCPU.
-    pub default: u32,
+    pub vendor: &'static Vendor,
     /// Largest window that the hardware supports.
     pub largest: u32,
     pub tsc_khz: u64,
@@ -32,7 +26,8 @@ pub struct Module {
 }
 
 /// Counters of a VM since the module first saw it; kmod/lissom_ple.h documents them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Pod, Zeroable)]
 pub struct Counters {
     pub entries: u64,
     pub applied: u64,
@@ -92,31 +87,12 @@ impl Device {
         parse(&text).with_context(|| format!("{}", self.path.display()))
     }
 
-    /// Ask for a window for the VMs of a process, until the device is closed. None: return to KVM's
-    /// own window.
-    pub fn ask(&mut self, pid: i32, window: Option<u32>) -> Result<(), Refusal> {
-        let text = match window {
-            Some(window) => format!("vm {pid} window {window}"),
-            None => format!("vm {pid} default"),
-        };
-        self.file.write_all(text.as_bytes()).map_err(|e| match e.raw_os_error() {
-            Some(libc::ESRCH) => Refusal::Gone,
-            Some(libc::EBUSY) => Refusal::Held,
-            Some(libc::EOPNOTSUPP) => Refusal::Refused,
-            _ => Refusal::Other(e),
-        })
-    }
-}
-
-/// Reason why the module did not set a window.
-#[derive(Debug)]
-pub enum Refusal {
-    Gone,
-    /// Another open file has asked for a window.
-    Held,
+    /// Ask for a window for the VMs of a process, until the device is closed. Errors: ESRCH if
+    /// there is no VM, EBUSY if another open file has asked for a window, EOPNOTSUPP if
     /// `Module::is_refused` is true.
-    Refused,
-    Other(io::Error),
+    pub fn ask(&mut self, pid: i32, window: u32) -> io::Result<()> {
+        self.file.write_all(format!("vm {pid} window {window}").as_bytes())
+    }
 }
 
 fn parse(text: &str) -> anyhow::Result<Snapshot> {
@@ -131,15 +107,14 @@ fn parse(text: &str) -> anyhow::Result<Snapshot> {
     }
     let vendor: String = value(first, "vendor")?;
     let vendor = match vendor.as_str() {
-        "intel" => Vendor::Intel,
-        "amd" => Vendor::Amd,
+        "intel" => INTEL,
+        "amd" => AMD,
         _ => {
             bail!("lissom_ple reports the unknown vendor {vendor}: build both from the same source")
         }
     };
     let module = Module {
         vendor,
-        default: value(first, "default")?,
         largest: value(first, "largest")?,
         tsc_khz: value(first, "tsc_khz")?,
         is_refused: value::<u32>(first, "refused")? != 0,
@@ -181,14 +156,7 @@ fn join(a: &mut Vm, b: &Vm) {
     a.own = (own / vcpus.max(1)) as u32;
     a.vcpus = vcpus as u32;
     a.window = a.window.or(b.window);
-    let (c, d) = (&mut a.counters, &b.counters);
-    c.entries += d.entries;
-    c.applied += d.applied;
-    c.ple += d.ple;
-    c.spun += d.spun;
-    c.before += d.before;
-    c.switches += d.switches;
-    c.guest += d.guest;
+    a.counters = combine(&a.counters, &b.counters, u64::wrapping_add);
 }
 
 /// The value of `key=value` in a line of words. Later modules may add other keys.
@@ -201,16 +169,11 @@ fn value<T: FromStr>(line: &str, key: &str) -> anyhow::Result<T> {
 /// Returns why the device is missing. root: the root of the file system.
 fn why_absent(root: &Path) -> anyhow::Error {
     let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
-    let number = |path: &str| read(path).and_then(|text| text.trim().parse::<u64>().ok());
     if !root.join("sys/module/kvm").exists() {
         return anyhow!("KVM is not loaded: modprobe kvm_intel or kvm_amd");
     }
-    for (module, parameter) in [("kvm_intel", "ple_gap"), ("kvm_amd", "pause_filter_count")] {
-        if number(&format!("sys/module/{module}/parameters/{parameter}")) == Some(0) {
-            return anyhow!(
-                "pause-loop exiting is off, or the CPU lacks it ({module}'s {parameter} is 0)"
-            );
-        }
+    if let Some(reason) = host::why_off(&root.join("sys/module")) {
+        return anyhow!(reason);
     }
     let how = "make kmod && insmod target/kmod/lissom_ple.ko; docs/operate/kvm-apple.md has more";
     let is_locked = read("sys/kernel/security/lockdown")
@@ -232,6 +195,7 @@ fn why_absent(root: &Path) -> anyhow::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::tests::folder;
 
     const FIRST: &str =
         "lissom_ple=1 vendor=amd default=3000 largest=65535 tsc_khz=2445425 refused=0 missed=0";
@@ -240,8 +204,7 @@ mod tests {
     #[test]
     fn what_the_module_writes() {
         let snapshot = parse(&format!("{FIRST}\n{VM}\n")).unwrap();
-        assert_eq!(snapshot.module.vendor, Vendor::Amd);
-        assert_eq!((snapshot.module.default, snapshot.module.tsc_khz), (3000, 2_445_425));
+        assert_eq!((snapshot.module.vendor, snapshot.module.tsc_khz), (AMD, 2_445_425));
         let counters = Counters {
             entries: 42,
             applied: 28,
@@ -285,27 +248,19 @@ mod tests {
 
     #[test]
     fn reasons_why_it_is_absent() {
-        let root = std::env::temp_dir().join(format!("lissom-apple-{}", std::process::id()));
-        let said = |expected: &str| {
-            let why = why_absent(&root).to_string();
+        let mut files = vec![];
+        let mut said = |file, expected: &str| {
+            files.extend(file);
+            let why = why_absent(folder(&files).path()).to_string();
             assert!(why.contains(expected), "{why}");
         };
-        let put = |path: &str, text: &str| {
-            let path = root.join(path);
-            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-            std::fs::write(path, text).unwrap();
-        };
-        said("KVM is not loaded");
-        put("sys/module/kvm/x", "");
-        said("the kernel's log says why");
-        put("sys/kernel/security/lockdown", "[none] integrity confidentiality\n");
-        said("the kernel's log says why");
-        put("sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
-        said("lockdown");
-        put("sys/module/kvm_amd/parameters/pause_filter_count", "3000\n");
-        said("lockdown");
-        put("sys/module/kvm_amd/parameters/pause_filter_count", "0\n");
-        said("kvm_amd's pause_filter_count is 0");
-        std::fs::remove_dir_all(&root).unwrap();
+        let lockdown = "sys/kernel/security/lockdown";
+        let count = "sys/module/kvm_amd/parameters/pause_filter_count";
+        said(None, "KVM is not loaded");
+        said(Some(("sys/module/kvm/x", "")), "the kernel's log says why");
+        said(Some((lockdown, "[none] integrity confidentiality\n")), "the kernel's log says why");
+        said(Some((lockdown, "none [integrity] confidentiality\n")), "lockdown");
+        said(Some((count, "3000\n")), "lockdown");
+        said(Some((count, "0\n")), "kvm_amd.pause_filter_count=0");
     }
 }

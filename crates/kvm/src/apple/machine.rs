@@ -5,16 +5,13 @@ use super::waste::Waste;
 use crate::adapt::{Apple, Limits};
 
 pub struct Machine {
-    pub pid: i32,
+    /// As read last.
+    pub vm: Vm,
     pub program: String,
-    pub vcpus: u32,
-    pub window: Option<u32>,
-    pub own: u32,
     pub apple: Apple,
-    /// Counters at the begin of the epoch, at the last report, and at the last read.
+    /// Counters at the begin of the epoch, and at the last report.
     epoch_began: Counters,
     shown: Counters,
-    latest: Counters,
 }
 
 /// Counters and waste since the last report.
@@ -26,51 +23,40 @@ pub struct Interval {
 impl Machine {
     pub fn new(vm: &Vm, limits: Limits, start: u32) -> Machine {
         Machine {
-            pid: vm.pid,
-            program: program(vm.pid),
-            vcpus: vm.vcpus,
-            window: vm.window,
-            own: vm.own,
+            vm: vm.clone(),
+            program: os::process::name(vm.pid),
             apple: Apple::new(limits, start),
             epoch_began: vm.counters,
             shown: vm.counters,
-            latest: vm.counters,
         }
     }
 
     pub fn see(&mut self, vm: &Vm) {
-        if vm.counters.since(&self.latest).is_none() {
+        if vm.counters.since(&self.vm.counters).is_none() {
             // A counter decreased: a VM of the process has ended, and its counts with it.
             self.epoch_began = vm.counters;
             self.shown = vm.counters;
         }
-        (self.vcpus, self.window, self.own, self.latest) =
-            (vm.vcpus, vm.window, vm.own, vm.counters);
+        self.vm = vm.clone();
     }
 
     /// End the epoch if it has had at least `exits` PLE exits. Returns the next epoch's window, or
     /// None if the epoch continues. unit: TSC cycles per unit of a window.
     pub fn end_epoch(&mut self, exits: u64, unit: f64) -> Option<u32> {
-        let counters = self.latest.since(&self.epoch_began)?;
+        let counters = self.vm.counters.since(&self.epoch_began)?;
         if counters.ple < exits {
             return None;
         }
-        self.epoch_began = self.latest;
+        self.epoch_began = self.vm.counters;
         let waste = counters.waste(unit);
         Some(self.apple.epoch(waste.total(), waste.time))
     }
 
     pub fn interval(&mut self, unit: f64) -> Interval {
-        let counters = self.latest.since(&self.shown).unwrap_or_default();
-        self.shown = self.latest;
+        let counters = self.vm.counters.since(&self.shown).unwrap_or_default();
+        self.shown = self.vm.counters;
         Interval { counters, waste: counters.waste(unit) }
     }
-}
-
-/// Name of the process, or "" if it has ended.
-fn program(pid: i32) -> String {
-    let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-    name.trim_end().replace(|c: char| c.is_control(), "?")
 }
 
 #[cfg(test)]

@@ -11,13 +11,14 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
 use clap::Args;
+use nix::errno::Errno;
 use ui::exit::Failure;
 use ui::time::Unit;
 
-use crate::adapt::Limits;
-use device::{Device, Module, Refusal, Snapshot, Vendor};
+use crate::adapt::{Apple, Limits};
+use device::{Device, Module, Snapshot};
 use machine::Machine;
 use report::Line;
 
@@ -51,56 +52,56 @@ Examples:
 pub struct AppleArgs {
     /// Set windows [default: show them, and change nothing]
     #[arg(long)]
-    pub apply: bool,
+    apply: bool,
 
     /// Show and adapt only the VMs of this process (repeatable) [default: all VMs]
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
-    pub vm: Vec<i32>,
+    vm: Vec<i32>,
 
     /// Time between two reports, at least 100ms
     #[arg(long, value_name = "TIME", default_value = "1s",
           value_parser = ui::time::parser(Unit::S, "100ms", "1000000s"))]
-    pub interval: Duration,
+    interval: Duration,
 
     /// Time to run, at least 100ms [default: until a signal]
     #[arg(long, value_name = "TIME", value_parser = ui::time::parser(Unit::S, "100ms", "1000000s"))]
-    pub duration: Option<Duration>,
+    duration: Option<Duration>,
 
     /// First window of each VM, in cycles (Intel) or PAUSEs (AMD) [default: 8192 cycles]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub start: Option<u32>,
+    start: Option<u32>,
 
     /// Shortest window, in the same unit [default: 4096 cycles]. If it is too short, vCPUs yield
     /// although the lock that they wait for is about to be free
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub lower: Option<u32>,
+    lower: Option<u32>,
 
     /// Longest window, in the same unit [default: 32768 cycles]. If it is too long, vCPUs spin
     /// while the owner of the lock does not run
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub upper: Option<u32>,
+    upper: Option<u32>,
 
     /// Difference between the windows to try [default: 1024 cycles]. A smaller one reaches the best
     /// window later, and noise misleads it more easily
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub step: Option<u32>,
+    step: Option<u32>,
 
     /// Exits in an epoch. Fewer exits follow changes sooner, but also noise
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
-    pub epoch: u64,
+    epoch: u64,
 
     /// How much less another window must waste to be chosen, in permille of the waste. A larger
     /// margin resists noise, but may stop near the best window
     #[arg(long, value_name = "PERMILLE", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
-    pub margin: u32,
+    margin: u32,
 
     /// Print each report as one line of JSON
     #[arg(short, long)]
-    pub json: bool,
+    json: bool,
 
     /// Use this file instead of the module's device
     #[arg(long, value_name = "PATH", default_value = device::PATH, hide = true)]
-    pub device: PathBuf,
+    device: PathBuf,
 }
 
 pub fn apple(args: &AppleArgs) -> anyhow::Result<i32> {
@@ -110,10 +111,6 @@ pub fn apple(args: &AppleArgs) -> anyhow::Result<i32> {
         let text = format!("--lower={lower} is above --upper={upper}");
         return Err(Failure::wrong_use(text).into());
     }
-    run(args)
-}
-
-fn run(args: &AppleArgs) -> anyhow::Result<i32> {
     let ended = os::stop::end_when_asked()?;
     let mut device = Device::open(&args.device, args.apply)?;
     let first = device.read()?;
@@ -121,7 +118,15 @@ fn run(args: &AppleArgs) -> anyhow::Result<i32> {
     let (start, limits) = limits(args, &first.module, unit).map_err(Failure::wrong_use)?;
     check_named(args, &first)?;
     announce(args, start, &limits, &first.module);
-    let mut control = Control::new(args, start, limits, unit);
+    let mut control = Control {
+        args,
+        start,
+        limits,
+        unit,
+        machines: BTreeMap::new(),
+        held: BTreeSet::new(),
+        unheeded: BTreeSet::new(),
+    };
     let begin = Instant::now();
     let (mut reported, mut reports) = (begin, 0);
     loop {
@@ -171,7 +176,7 @@ fn check_named(args: &AppleArgs, seen: &Snapshot) -> anyhow::Result<()> {
         if seen.vms.iter().any(|vm| vm.pid == *pid) {
             continue;
         }
-        if !std::path::Path::new(&format!("/proc/{pid}")).exists() {
+        if !os::process::exists(*pid) {
             bail!("there is no process {pid}: has the VM ended?");
         }
         bail!("process {pid} has no VM that has run since lissom_ple was loaded");
@@ -183,22 +188,18 @@ fn announce(args: &AppleArgs, start: u32, limits: &Limits, module: &Module) {
     if args.json {
         return;
     }
-    let unit = match module.vendor {
-        Vendor::Intel => "cycles",
-        Vendor::Amd => "PAUSEs",
-    };
+    let unit = module.vendor.unit;
     if args.apply {
+        let Limits { lower, upper, step, .. } = limits;
         eprintln!(
-            "lissom: adapting windows from {} to {} {unit}, in steps of {}, until the end",
-            limits.lower, limits.upper, limits.step
+            "lissom: adapting windows from {lower} to {upper} {unit}, in steps of {step}, until the end"
         );
     } else {
-        let mut apple = crate::adapt::Apple::new(*limits, start);
+        let mut apple = Apple::new(*limits, start);
         // Equal waste in all epochs, so that the base does not move.
-        let tried = [apple.threshold(), apple.epoch(1, 1), apple.epoch(1, 1)];
+        let (first, second, third) = (apple.threshold(), apple.epoch(1, 1), apple.epoch(1, 1));
         eprintln!(
-            "lissom: nothing is changed; --apply would try {}, {} and {} {unit} first",
-            tried[0], tried[1], tried[2]
+            "lissom: nothing is changed; --apply would try {first}, {second} and {third} {unit} first"
         );
     }
 }
@@ -216,19 +217,7 @@ struct Control<'a> {
     unheeded: BTreeSet<i32>,
 }
 
-impl<'a> Control<'a> {
-    fn new(args: &'a AppleArgs, start: u32, limits: Limits, unit: f64) -> Control<'a> {
-        Control {
-            args,
-            start,
-            limits,
-            unit,
-            machines: BTreeMap::new(),
-            held: BTreeSet::new(),
-            unheeded: BTreeSet::new(),
-        }
-    }
-
+impl Control<'_> {
     /// Count what happened since the last call. With --apply, end epochs and set windows.
     fn look(&mut self, device: &mut Device, snapshot: &Snapshot) -> anyhow::Result<()> {
         if snapshot.module.is_refused {
@@ -241,29 +230,24 @@ impl<'a> Control<'a> {
             eprintln!("lissom: the VM of process {pid} has ended");
         }
         self.machines.retain(|pid, _| is_there(pid));
-        for vm in snapshot
-            .vms
-            .iter()
-            .filter(|vm| self.args.vm.is_empty() || self.args.vm.contains(&vm.pid))
-        {
-            let mut window = None;
+        let is_wanted = |pid| self.args.vm.is_empty() || self.args.vm.contains(&pid);
+        for vm in snapshot.vms.iter().filter(|vm| is_wanted(vm.pid)) {
+            let mut is_new = false;
             let machine = self.machines.entry(vm.pid).or_insert_with(|| {
-                let machine = Machine::new(vm, self.limits, self.start);
-                window = Some(machine.apple.threshold());
-                machine
+                is_new = true;
+                Machine::new(vm, self.limits, self.start)
             });
             machine.see(vm);
             if !self.args.apply {
                 continue;
             }
-            // A further VM has started in the process.
-            if vm.window.is_none() && !self.held.contains(&vm.pid) {
-                window = Some(machine.apple.threshold());
-            }
-            if vm.window.is_some() && !self.held.contains(&vm.pid) {
-                window = machine.end_epoch(self.args.epoch, self.unit).or(window);
-            }
-            if let Some(window) = window {
+            let next = match vm.window {
+                _ if self.held.contains(&vm.pid) => None,
+                Some(_) => machine.end_epoch(self.args.epoch, self.unit),
+                // KVM's own: a further VM has started in the process.
+                None => Some(machine.apple.threshold()),
+            };
+            if let Some(window) = next.or(is_new.then(|| machine.apple.threshold())) {
                 set(device, vm.pid, window, &mut self.held)?;
             }
         }
@@ -276,26 +260,18 @@ impl<'a> Control<'a> {
             let interval = machine.interval(self.unit);
             lines.push(Line { machine, interval });
         }
-        for line in &lines {
-            let (counters, machine) = (&line.interval.counters, line.machine);
-            let is_new = machine.apple.rounds().0 == 0;
-            if self.args.apply
-                && !is_new
-                && machine.window.is_some()
-                && counters.applied < counters.entries / 2
-                && self.unheeded.insert(machine.pid)
-            {
+        for Line { machine: Machine { vm, apple, .. }, interval } in &lines {
+            let (entries, applied) = (interval.counters.entries, interval.counters.applied);
+            let is_set = self.args.apply && vm.window.is_some() && apple.rounds().0 > 0;
+            if is_set && applied < entries / 2 && self.unheeded.insert(vm.pid) {
                 eprintln!(
-                    "lissom: the window was set in only {} of {} entries of process {}: it may have no effect",
-                    counters.applied, counters.entries, machine.pid
+                    "lissom: the window was set in only {applied} of {entries} entries of process {}: it may have no effect",
+                    vm.pid
                 );
             }
         }
-        if self.args.json {
-            report::document(&lines, seconds, self.args.apply)
-        } else {
-            report::table(&lines, seconds, self.args.apply)
-        }
+        let format = if self.args.json { report::document } else { report::table };
+        format(&lines, seconds, self.args.apply)
     }
 
     /// Returns whether all VMs of --vm have ended.
@@ -305,25 +281,24 @@ impl<'a> Control<'a> {
 }
 
 fn set(device: &mut Device, pid: i32, window: u32, held: &mut BTreeSet<i32>) -> anyhow::Result<()> {
-    match device.ask(pid, Some(window)) {
+    let Err(error) = device.ask(pid, window) else { return Ok(()) };
+    match error.raw_os_error().map(Errno::from_raw) {
         // An ended VM is not seen again; the next call of Control::look reports a refusal.
-        Ok(()) | Err(Refusal::Gone | Refusal::Refused) => Ok(()),
-        Err(Refusal::Held) => {
+        Some(Errno::ESRCH | Errno::EOPNOTSUPP) => Ok(()),
+        Some(Errno::EBUSY) => {
             if held.insert(pid) {
                 eprintln!("lissom: skipping process {pid}: another program has set its window");
             }
             Ok(())
         }
-        Err(Refusal::Other(e)) => {
-            Err(anyhow::Error::new(e)
-                .context(format!("cannot set window {window} for process {pid}")))
-        }
+        _ => Err(error).with_context(|| format!("cannot set window {window} for process {pid}")),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::host::AMD;
     use clap::Parser as _;
 
     #[derive(clap::Parser)]
@@ -334,13 +309,7 @@ mod tests {
 
     /// Returns start, lower, upper and step. unit: TSC cycles per PAUSE.
     fn limits_of(options: &[&str], unit: f64) -> Result<(u32, u32, u32, u32), String> {
-        let module = Module {
-            vendor: Vendor::Amd,
-            default: 3000,
-            largest: 65_535,
-            tsc_khz: 2_000_000,
-            is_refused: false,
-        };
+        let module = Module { vendor: AMD, largest: 65_535, tsc_khz: 2_000_000, is_refused: false };
         let args = Line::parse_from(["apple"].iter().chain(options)).args;
         limits(&args, &module, unit).map(|(start, l)| (start, l.lower, l.upper, l.step))
     }

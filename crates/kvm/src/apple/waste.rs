@@ -1,10 +1,8 @@
 //! Cost of pause-loop exits: the inefficiency that APPLE minimizes.
 
-use std::hint::{black_box, spin_loop};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::time::Instant;
-
-use super::device::{Counters, Module, Vendor};
+use super::device::{Counters, Module};
+use crate::host;
+use crate::words::combine;
 
 /// TSC cycles within a period.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,28 +20,18 @@ impl Waste {
         self.spinning + self.switches
     }
 
-    /// The waste as a share of the time.
-    pub fn inefficiency(&self) -> f64 {
-        share(self.total(), self.time)
+    /// A part of the waste as a share of the time.
+    pub fn share(&self, part: u64) -> f64 {
+        if self.time == 0 { 0.0 } else { part as f64 / self.time as f64 }
     }
-}
-
-pub fn share(part: u64, whole: u64) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 impl Counters {
     /// Returns None if a counter decreased: a VM of the process has ended.
     pub fn since(&self, before: &Counters) -> Option<Counters> {
-        Some(Counters {
-            entries: self.entries.checked_sub(before.entries)?,
-            applied: self.applied.checked_sub(before.applied)?,
-            ple: self.ple.checked_sub(before.ple)?,
-            spun: self.spun.checked_sub(before.spun)?,
-            before: self.before.checked_sub(before.before)?,
-            switches: self.switches.checked_sub(before.switches)?,
-            guest: self.guest.checked_sub(before.guest)?,
-        })
+        let grown = combine(self, before, u64::saturating_sub);
+        let is_growth = combine(before, &grown, u64::saturating_add) == *self;
+        is_growth.then_some(grown)
     }
 
     /// unit: TSC cycles per unit of a window.
@@ -54,30 +42,12 @@ impl Counters {
     }
 }
 
-/// TSC cycles per unit of a window. AMD's window counts PAUSEs, whose length differs between
-/// processors by an order of magnitude. So an iteration of a waiting loop is timed on this CPU.
+/// TSC cycles per unit of a window. AMD's window counts PAUSEs, which are timed on this CPU.
 pub fn window_unit(module: &Module) -> f64 {
-    match module.vendor {
-        Vendor::Intel => 1.0,
-        Vendor::Amd => turn_ns() * module.tsc_khz as f64 / 1e6,
+    if module.vendor == host::INTEL {
+        return 1.0;
     }
-}
-
-/// Time of one iteration in ns: the least of several batches, because interrupts only add time.
-fn turn_ns() -> f64 {
-    const TURNS: u32 = 10_000;
-    let word = AtomicU32::new(0);
-    let batch = || {
-        let begin = Instant::now();
-        for _ in 0..TURNS {
-            if black_box(&word).load(Relaxed) != 0 {
-                break;
-            }
-            spin_loop();
-        }
-        begin.elapsed().as_nanos() as f64 / f64::from(TURNS)
-    };
-    (0..10).map(|_| batch()).fold(f64::MAX, f64::min)
+    host::pause_ns() * module.tsc_khz as f64 / 1e6
 }
 
 #[cfg(test)]
@@ -98,7 +68,7 @@ mod tests {
     fn spinning_is_what_the_windows_say() {
         let waste = COUNTERS.waste(2.0);
         assert_eq!(waste, Waste { spinning: 2000, switches: 300, time: 9300 });
-        assert!((waste.inefficiency() - 2300.0 / 9300.0).abs() < 1e-9);
+        assert!((waste.share(waste.total()) - 2300.0 / 9300.0).abs() < 1e-9);
     }
 
     #[test]
@@ -108,17 +78,12 @@ mod tests {
 
     #[test]
     fn nothing_is_wasted_of_nothing() {
-        assert_eq!(Counters::default().waste(1.0).inefficiency(), 0.0);
+        assert_eq!(Counters::default().waste(1.0).share(0), 0.0);
     }
 
     #[test]
     fn differences() {
         assert_eq!(COUNTERS.since(&COUNTERS), Some(Counters::default()));
         assert_eq!(Counters::default().since(&COUNTERS), None);
-    }
-
-    #[test]
-    fn a_turn_takes_time() {
-        assert!(turn_ns() > 0.0);
     }
 }

@@ -3,19 +3,23 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use bytemuck::Zeroable as _;
 use clap::Args;
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+use ui::text::row;
 use ui::time::Unit;
 
 use super::Folder;
-use super::guard::{self, Guard};
+use super::guard::Guard;
 use super::parameters::{NAMES, Parameters};
 use super::policy::Policy;
-use crate::observe::counts::{BUCKETS, Counts, bound};
-use crate::observe::is_there;
+use crate::observe::counts::{Counts, bucket};
+use crate::observe::exists;
 use crate::observe::load::{Observer, Vm};
 use os::stop::Stop;
 
@@ -66,107 +70,91 @@ pub struct AutoArgs {
     replay: Option<PathBuf>,
 }
 
-/// Source of the counts of each interval.
-trait Source {
-    fn interval(&mut self) -> anyhow::Result<Counts>;
-}
+/// Returns the counts of the interval since the last call.
+type Source = Box<dyn FnMut() -> anyhow::Result<Counts>>;
 
-struct Kernel {
-    observer: Observer,
-    last: BTreeMap<Vm, Counts>,
-}
-
-impl Source for Kernel {
-    fn interval(&mut self) -> anyhow::Result<Counts> {
-        let mut sum = Counts::zero();
-        for (vm, counts) in self.observer.counts()? {
-            let last = self.last.insert(vm, counts.clone()).unwrap_or(Counts::zero());
-            sum = sum.plus(&counts.since(&last));
-            if !is_there(vm.pid) {
-                self.observer.forget(vm);
-                self.last.remove(&vm);
+fn kernel() -> anyhow::Result<Source> {
+    let observer = Observer::load()?;
+    let mut last: BTreeMap<Vm, Counts> = BTreeMap::new();
+    Ok(Box::new(move || {
+        let mut sum = Counts::zeroed();
+        for (vm, counts) in observer.counts()? {
+            let before = last.insert(vm, counts).unwrap_or(Counts::zeroed());
+            sum = sum.plus(&counts.since(&before));
+            if !exists(vm.pid) {
+                observer.forget(vm);
+                last.remove(&vm);
             }
         }
         Ok(sum)
-    }
+    }))
 }
 
-struct Replay {
-    lines: Vec<String>,
-    next: usize,
-}
-
-impl Source for Replay {
-    fn interval(&mut self) -> anyhow::Result<Counts> {
-        let line = self.lines.get(self.next).cloned().unwrap_or_default();
-        self.next += 1;
-        let mut counts = Counts::zero();
-        for pair in line.split_whitespace() {
+fn replay(path: &Path) -> anyhow::Result<Source> {
+    let text =
+        fs::read_to_string(path).with_context(|| format!("cannot read {}", path.display()))?;
+    let mut lines = text.lines().map(str::to_string).collect::<Vec<_>>().into_iter();
+    Ok(Box::new(move || {
+        let mut counts = Counts::zeroed();
+        for pair in lines.next().unwrap_or_default().split_whitespace() {
             let (us, n) = pair.split_once(':').context("--replay: expected pairs US:COUNT")?;
             let (us, n) = (us.parse::<u64>()?, n.parse::<u64>()?);
-            let bucket = (0..BUCKETS - 1).find(|&b| us * 1000 < bound(b)).unwrap_or(BUCKETS - 1);
-            counts.halts[bucket] += n;
+            counts.halts[bucket(us * 1000)] += n;
             counts.wakeups += n;
         }
         Ok(counts)
-    }
+    }))
 }
 
 pub fn auto(args: &AutoArgs) -> anyhow::Result<()> {
-    const NAME: &str = NAMES[0];
     let parameters = Parameters::at(&args.folder.parameters)?;
     let path = parameters.path(NAME);
     // Fail now, not at the first change.
     parameters.check_writable(NAME)?;
-    // Prevent a second `auto` from changing the value; other programs still can.
-    let Some(_lock) = guard::lock(File::open(&path)?).context("cannot lock halt_poll_ns")? else {
-        bail!("another lissom kvm halt-poll auto is running: end it first");
+    // Prevent a second `auto` from changing the value; other programs still can. The child of the
+    // guard has a copy of the descriptor, and holds the lock until it ends.
+    let _lock = match Flock::lock(File::open(&path)?, FlockArg::LockExclusiveNonblock) {
+        Err((_, Errno::EWOULDBLOCK)) => {
+            bail!("another lissom kvm halt-poll auto is running: end it first")
+        }
+        lock => lock.map_err(|(_, error)| error).context("cannot lock halt_poll_ns")?,
     };
     // If the reader of the output goes away, this process still has to restore the value.
     // SAFETY: the signal is ignored, without a handler.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     let mut guard = Guard::new(&parameters, NAME)?;
     let stop = Stop::on_signals()?;
-    let mut source: Box<dyn Source> = match &args.replay {
-        Some(path) => {
-            let text = fs::read_to_string(path)
-                .with_context(|| format!("cannot read {}", path.display()))?;
-            Box::new(Replay { lines: text.lines().map(str::to_string).collect(), next: 0 })
-        }
-        None => Box::new(Kernel { observer: Observer::load()?, last: BTreeMap::new() }),
+    let source = match &args.replay {
+        Some(path) => replay(path)?,
+        None => kernel()?,
     };
-    let done = tune(args, &mut guard, &stop, source.as_mut());
+    let done = tune(args, &mut guard, &stop, source);
     let original = guard.original();
     let is_restored = guard.restore()?;
-    if is_restored && !is_broken_pipe(&done) {
+    if is_restored && !done.as_ref().is_err_and(ui::exit::is_closed) {
         say(&format!("{NAME} is {original} again\n"))?;
     }
     done
 }
 
-fn is_broken_pipe(done: &anyhow::Result<()>) -> bool {
-    done.as_ref().err().is_some_and(ui::exit::is_closed)
-}
+/// The parameter to tune.
+const NAME: &str = NAMES[0];
+
+/// Widths of the columns; the value of the parameter follows.
+const WIDTHS: [isize; 5] = [9, 9, 10, 6, 6];
 
 fn say(text: &str) -> anyhow::Result<()> {
     Ok(ui::output::print(text.as_bytes())?)
 }
 
-fn tune(
-    args: &AutoArgs,
-    guard: &mut Guard,
-    stop: &Stop,
-    source: &mut dyn Source,
-) -> anyhow::Result<()> {
+fn tune(args: &AutoArgs, guard: &mut Guard, stop: &Stop, mut source: Source) -> anyhow::Result<()> {
     let mut policy = Policy::new(ns(args.max), ns(args.worth));
     let mut window = u64::from(guard.original());
     let begin = Instant::now();
     let end = args.duration.and_then(|d| begin.checked_add(d));
     if !args.quiet {
-        say(&format!(
-            "{:>9} {:>9} {:>10} {:>6} {:>6}  halt_poll_ns\n",
-            "HALT/s", "POLLED/s", "HIT%", "HIT ms", "MISS ms"
-        ))?;
+        let titles = ["HALT/s", "POLLED/s", "HIT%", "HIT ms", "MISS ms"];
+        say(&format!("{}  {NAME}\n", row(&WIDTHS, &titles)))?;
     }
     let mut last = begin;
     loop {
@@ -175,17 +163,16 @@ fn tune(
         if stop.asked() {
             return Ok(());
         }
-        let (now, counts) = (Instant::now(), source.interval()?);
+        let (now, counts) = (Instant::now(), source()?);
         if let Some(value) = guard.changed_by_others()? {
-            bail!("{} is {value} now: another program has set it, so it stays", NAMES[0]);
+            bail!("{} is {value} now: another program has set it, so it stays", NAME);
         }
         let wanted = policy.interval(window, &counts.halts);
         if wanted != window {
             guard.set(wanted as u32)?;
         }
-        let line = row(&counts, (now - last).as_secs_f64(), window, wanted);
         if !args.quiet || wanted != window {
-            say(&line)?;
+            say(&line(&counts, (now - last).as_secs_f64(), window, wanted))?;
         }
         (window, last) = (wanted, now);
         if end.is_some_and(|end| now >= end) {
@@ -200,18 +187,17 @@ fn ns(time: Duration) -> u64 {
 }
 
 /// Format an interval as a line. Times are in ms of CPU time per second.
-fn row(counts: &Counts, seconds: f64, window: u64, wanted: u64) -> String {
+fn line(counts: &Counts, seconds: f64, window: u64, wanted: u64) -> String {
     let rate = |n: u64| format!("{:.0}", n as f64 / seconds);
     let time = |ns: u64| format!("{:.1}", ns as f64 / 1e6 / seconds);
-    let hits = counts.poll_hits().map_or("-".into(), |share| format!("{:.0}", share * 100.0));
     let change =
         if wanted == window { window.to_string() } else { format!("{window} -> {wanted}") };
-    format!(
-        "{:>9} {:>9} {:>10} {:>6} {:>6}  {change}\n",
+    let cells = [
         rate(counts.wakeups),
         rate(counts.polls),
-        hits,
+        counts.poll_hits().map_or("-".into(), |share| format!("{:.0}", share * 100.0)),
         time(counts.poll_hit_ns),
-        time(counts.poll_miss_ns)
-    )
+        time(counts.poll_miss_ns),
+    ];
+    format!("{}  {change}\n", row(&WIDTHS, &cells))
 }

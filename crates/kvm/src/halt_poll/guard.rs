@@ -2,9 +2,13 @@
 
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
-use std::os::fd::{AsRawFd as _, FromRawFd as _, IntoRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, IntoRawFd as _, OwnedFd};
 
 use anyhow::Context as _;
+use nix::sys::prctl;
+use nix::sys::signal::{SigHandler, Signal, signal};
+use nix::sys::wait::waitpid;
+use nix::unistd::{ForkResult, Pid, dup2_stderr, dup2_stdin, dup2_stdout, fork, setsid};
 
 use super::parameters::Parameters;
 
@@ -18,7 +22,7 @@ pub struct Guard {
     /// The value set last.
     set: Option<u32>,
     pipe: File,
-    child: libc::pid_t,
+    child: Pid,
 }
 
 impl Guard {
@@ -26,26 +30,19 @@ impl Guard {
     /// process's data.
     pub fn new(parameters: &Parameters, name: &'static str) -> anyhow::Result<Guard> {
         let original = parameters.read_one(name)?;
-        let (ours, theirs) = io::pipe().map(|(r, w)| (OwnedFd::from(w), OwnedFd::from(r)))?;
+        let (theirs, ours) = io::pipe().map(|(r, w)| (OwnedFd::from(r), OwnedFd::from(w)))?;
         // SAFETY: no other thread runs.
-        let child = unsafe { libc::fork() };
-        match child {
-            -1 => Err(io::Error::last_os_error())
-                .context("cannot start the process that restores the value"),
-            0 => {
+        match unsafe { fork() }.context("cannot start the process that restores the value")? {
+            ForkResult::Child => {
                 drop(ours);
-                guard(parameters, name, original, File::from(theirs));
+                guard(parameters, name, original, theirs.into());
                 // SAFETY: ends the child without running the parent's exit handlers.
                 unsafe { libc::_exit(0) }
             }
-            _ => Ok(Guard {
-                parameters: parameters.clone(),
-                name,
-                original,
-                set: None,
-                pipe: File::from(ours),
-                child,
-            }),
+            ForkResult::Parent { child } => {
+                let (parameters, pipe) = (parameters.clone(), ours.into());
+                Ok(Guard { parameters, name, original, set: None, pipe, child })
+            }
         }
     }
 
@@ -92,29 +89,23 @@ impl Drop for Guard {
             // Close the pipe by replacing it.
             self.pipe = null;
         }
-        // SAFETY: waits for our own child; a null status pointer is allowed.
-        unsafe { libc::waitpid(self.child, std::ptr::null_mut(), 0) };
+        let _ = waitpid(self.child, None);
     }
 }
 
 /// The child: wait until the kernel closes the pipe, however the parent ends. Then restore the
 /// value.
 fn guard(parameters: &Parameters, name: &str, original: u32, mut pipe: File) {
-    // SAFETY: plain calls in a process with one thread. Signals from a terminal or a service
-    // manager that end the parent must not end this process.
-    unsafe {
-        libc::setsid();
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE] {
-            libc::signal(signal, libc::SIG_IGN);
-        }
-        libc::prctl(libc::PR_SET_NAME, c"lissom-restore".as_ptr());
+    // Signals from a terminal or a service manager that end the parent must not end this process.
+    let _ = setsid();
+    for end in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGQUIT, Signal::SIGPIPE] {
+        // SAFETY: the signal is ignored, without a handler.
+        let _ = unsafe { signal(end, SigHandler::SigIgn) };
     }
+    let _ = prctl::set_name(c"lissom-restore");
     // A reader of the parent's output must not wait for this process: drop the standard streams.
     if let Ok(null) = File::options().read(true).write(true).open("/dev/null") {
-        for fd in 0..=2 {
-            // SAFETY: nothing else uses the standard streams in this process.
-            unsafe { libc::dup2(null.as_raw_fd(), fd) };
-        }
+        let _ = dup2_stdin(&null).and(dup2_stdout(&null)).and(dup2_stderr(&null));
         if null.as_raw_fd() <= 2 {
             let _ = null.into_raw_fd();
         }
@@ -129,19 +120,5 @@ fn guard(parameters: &Parameters, name: &str, original: u32, mut pipe: File) {
     // Restore only a value that the parent has set.
     if parameters.read_one(name).is_ok_and(|now| set.contains(&now)) {
         let _ = parameters.write(name, original);
-    }
-}
-
-/// Lock a file until all its descriptors are closed, including the child's. Returns None if another
-/// process holds the lock.
-pub fn lock(file: File) -> io::Result<Option<OwnedFd>> {
-    // SAFETY: plain call on a descriptor that we own.
-    if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-        // SAFETY: into_raw_fd gives up the ownership of the descriptor.
-        return Ok(Some(unsafe { OwnedFd::from_raw_fd(file.into_raw_fd()) }));
-    }
-    match io::Error::last_os_error() {
-        e if e.kind() == io::ErrorKind::WouldBlock => Ok(None),
-        e => Err(e),
     }
 }

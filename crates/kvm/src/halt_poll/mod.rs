@@ -126,22 +126,18 @@ const MEANINGS: [&str; 4] = [
 
 fn show(args: &ShowArgs) -> anyhow::Result<()> {
     let values = Parameters::at(&args.folder.parameters)?.read()?;
-    let line = |((name, value), meaning): ((&str, u32), &str)| {
-        format!("{name:<24} {value:>9}  {meaning}\n")
-    };
-    let text = || NAMES.into_iter().zip(values.array()).zip(MEANINGS).map(line).collect();
+    let line =
+        |(name, meaning): (&str, &str)| format!("{name:<24} {:>9}  {meaning}\n", values[name]);
+    let text = || NAMES.into_iter().zip(MEANINGS).map(line).collect();
     Ok(args.json.open()?.write(|| ui::output::json(&values), text)?)
 }
 
 fn set(args: &SetArgs) -> anyhow::Result<()> {
     let parameters = Parameters::at(&args.folder.parameters)?;
-    let before = parameters.read()?.array();
-    let given = [args.ns, args.grow, args.grow_start, args.shrink];
-    let wanted: Vec<_> =
-        NAMES.into_iter().zip(given).filter_map(|(name, value)| Some((name, value?))).collect();
+    let before = parameters.read()?;
+    let given = NAMES.into_iter().zip([args.ns, args.grow, args.grow_start, args.shrink]);
+    let wanted: Vec<_> = given.filter_map(|(name, value)| Some((name, value?))).collect();
     parameters.write_all(&wanted)?;
-    let was = |name: &str| NAMES.iter().position(|n| *n == name).map_or(0, |i| before[i]);
-    let text: String =
-        wanted.iter().map(|(name, value)| format!("{name}: {} -> {value}\n", was(name))).collect();
-    Ok(ui::output::print(text.as_bytes())?)
+    let line = |(name, value): &(&str, u32)| format!("{name}: {} -> {value}\n", before[name]);
+    Ok(ui::output::print(wanted.iter().map(line).collect::<String>().as_bytes())?)
 }

@@ -1,34 +1,15 @@
 //! KVM's halt-polling parameters, in /sys/module/kvm/parameters.
 
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, bail};
-use serde::Serialize;
+use anyhow::{Context as _, anyhow, bail};
 
 /// The parameters, in the order of the output.
 pub const NAMES: [&str; 4] =
     ["halt_poll_ns", "halt_poll_ns_grow", "halt_poll_ns_grow_start", "halt_poll_ns_shrink"];
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Values {
-    pub halt_poll_ns: u32,
-    pub halt_poll_ns_grow: u32,
-    pub halt_poll_ns_grow_start: u32,
-    pub halt_poll_ns_shrink: u32,
-}
-
-impl Values {
-    pub fn array(self) -> [u32; 4] {
-        [
-            self.halt_poll_ns,
-            self.halt_poll_ns_grow,
-            self.halt_poll_ns_grow_start,
-            self.halt_poll_ns_shrink,
-        ]
-    }
-}
 
 /// The folder of the parameters.
 #[derive(Clone)]
@@ -36,11 +17,10 @@ pub struct Parameters(PathBuf);
 
 impl Parameters {
     pub fn at(folder: &Path) -> anyhow::Result<Parameters> {
-        if !folder.join(NAMES[0]).exists() {
-            bail!(
-                "KVM is not loaded: there is no {}; modprobe kvm_intel or kvm_amd",
-                folder.join(NAMES[0]).display()
-            );
+        let first = folder.join(NAMES[0]);
+        if !first.exists() {
+            let first = first.display();
+            bail!("KVM is not loaded: there is no {first}; modprobe kvm_intel or kvm_amd");
         }
         Ok(Parameters(folder.to_path_buf()))
     }
@@ -49,14 +29,8 @@ impl Parameters {
         self.0.join(name)
     }
 
-    pub fn read(&self) -> anyhow::Result<Values> {
-        let [ns, grow, start, shrink] = NAMES.map(|name| self.read_one(name));
-        Ok(Values {
-            halt_poll_ns: ns?,
-            halt_poll_ns_grow: grow?,
-            halt_poll_ns_grow_start: start?,
-            halt_poll_ns_shrink: shrink?,
-        })
+    pub fn read(&self) -> anyhow::Result<BTreeMap<&'static str, u32>> {
+        NAMES.into_iter().map(|name| Ok((name, self.read_one(name)?))).collect()
     }
 
     pub fn read_one(&self, name: &str) -> anyhow::Result<u32> {
@@ -86,18 +60,14 @@ impl Parameters {
 
     /// Write all values, or none: after a failure, restore those already written.
     pub fn write_all(&self, wanted: &[(&'static str, u32)]) -> anyhow::Result<()> {
-        let mut written = Vec::new();
-        for &(name, value) in wanted {
-            let before = self.read_one(name)?;
-            if let Err(error) = self.write(name, value) {
-                for (name, before) in written {
-                    self.write(name, before).with_context(|| {
-                        format!("{error:#}, and the old values cannot be restored")
-                    })?;
-                }
-                return Err(error);
+        let before = self.read()?;
+        for (i, &(name, value)) in wanted.iter().enumerate() {
+            let Err(error) = self.write(name, value) else { continue };
+            for (name, _) in &wanted[..i] {
+                self.write(name, before[name])
+                    .with_context(|| format!("{error:#}, and the old values cannot be restored"))?;
             }
-            written.push((name, before));
+            return Err(error);
         }
         Ok(())
     }
@@ -105,13 +75,11 @@ impl Parameters {
 
 fn refused(path: &Path, error: &io::Error) -> anyhow::Error {
     let path = path.display();
-    match error.kind() {
-        io::ErrorKind::PermissionDenied if os::process::euid() != 0 => {
-            anyhow::anyhow!("cannot write {path}: permission denied; run as root")
-        }
-        io::ErrorKind::PermissionDenied => {
-            anyhow::anyhow!("cannot write {path}: this kernel does not permit changes")
-        }
-        _ => anyhow::anyhow!("cannot write {path}: {error}"),
+    if error.kind() != io::ErrorKind::PermissionDenied {
+        return anyhow!("cannot write {path}: {error}");
+    }
+    match os::process::euid() {
+        0 => anyhow!("cannot write {path}: this kernel does not permit changes"),
+        _ => anyhow!("cannot write {path}: permission denied; run as root"),
     }
 }

@@ -104,6 +104,7 @@ impl Policy {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::observe::counts::bucket;
     use proptest::prelude::*;
 
     const WORTH: u64 = 50_000;
@@ -112,8 +113,7 @@ mod tests {
     fn halts(of: &[(u64, u64)]) -> Histogram {
         let mut histogram = [0; BUCKETS];
         for &(ns, n) in of {
-            let bucket = (0..BUCKETS - 1).find(|&b| ns < bound(b)).unwrap_or(BUCKETS - 1);
-            histogram[bucket] += n;
+            histogram[bucket(ns)] += n;
         }
         histogram
     }

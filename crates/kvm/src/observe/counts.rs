@@ -1,6 +1,9 @@
 //! Counts of a VM, from bpf/kvm.bpf.c, and values derived from them.
 
+use bytemuck::{Pod, Zeroable};
 use serde::Serialize;
+
+use crate::words::combine;
 
 /// `KVM_BUCKETS` in bpf/kvm.h.
 pub const BUCKETS: usize = 64;
@@ -8,85 +11,46 @@ pub const BUCKETS: usize = 64;
 /// A histogram of times: bucket 0 is below 2^10 ns, then two buckets follow per doubling.
 pub type Histogram = [u64; BUCKETS];
 
-macro_rules! counts {
-    ($($name:ident),*) => {
-        /// `struct kvm_counts` of bpf/kvm.h, which documents it.
-        #[derive(Clone, Debug, PartialEq, Serialize)]
-        pub struct Counts {
-            $(pub $name: u64,)*
-            #[serde(skip)]
-            pub vcpus: u64,
-            #[serde(skip)]
-            pub switches: Histogram,
-            #[serde(skip)]
-            pub halts: Histogram,
-        }
-
-        impl Counts {
-            pub const BYTES: usize = ([$(stringify!($name),)*].len() + 1 + 2 * BUCKETS) * 8;
-
-            pub fn zero() -> Counts {
-                Counts { $($name: 0,)* vcpus: 0, switches: [0; BUCKETS], halts: [0; BUCKETS] }
-            }
-
-            /// Returns None if `bytes` has another length.
-            pub fn parse(bytes: &[u8]) -> Option<Counts> {
-                if bytes.len() != Counts::BYTES {
-                    return None;
-                }
-                let mut words = bytes.chunks_exact(8).map(|w| u64::from_ne_bytes(w.try_into().unwrap_or_default()));
-                let mut next = || words.next().unwrap_or_default();
-                Some(Counts {
-                    $($name: next(),)*
-                    vcpus: next(),
-                    switches: std::array::from_fn(|_| next()),
-                    halts: std::array::from_fn(|_| next()),
-                })
-            }
-
-            fn merge(&self, other: &Counts, with: impl Fn(u64, u64) -> u64) -> Counts {
-                Counts {
-                    $($name: with(self.$name, other.$name),)*
-                    vcpus: self.vcpus.max(other.vcpus),
-                    switches: std::array::from_fn(|i| with(self.switches[i], other.switches[i])),
-                    halts: std::array::from_fn(|i| with(self.halts[i], other.halts[i])),
-                }
-            }
-        }
-    };
+/// `struct kvm_counts` of bpf/kvm.h, which documents it.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Pod, Serialize, Zeroable)]
+pub struct Counts {
+    pub entries: u64,
+    pub exits: u64,
+    pub guest_ns: u64,
+    pub pause_exits: u64,
+    pub spin_ns: u64,
+    pub switch_ns: u64,
+    pub back_to_same: u64,
+    pub back_to_other: u64,
+    pub left: u64,
+    pub yields: u64,
+    pub yields_done: u64,
+    pub wakeups: u64,
+    pub slept: u64,
+    pub polls: u64,
+    pub poll_hits: u64,
+    pub poll_hit_ns: u64,
+    pub poll_miss_ns: u64,
+    pub poll_grows: u64,
+    pub poll_shrinks: u64,
+    pub window_sum: u64,
+    pub poll_window_sum: u64,
+    #[serde(skip)]
+    pub vcpus: u64,
+    #[serde(skip)]
+    pub switches: Histogram,
+    #[serde(skip)]
+    pub halts: Histogram,
 }
-
-counts!(
-    entries,
-    exits,
-    guest_ns,
-    pause_exits,
-    spin_ns,
-    switch_ns,
-    back_to_same,
-    back_to_other,
-    left,
-    yields,
-    yields_done,
-    wakeups,
-    slept,
-    polls,
-    poll_hits,
-    poll_hit_ns,
-    poll_miss_ns,
-    poll_grows,
-    poll_shrinks,
-    window_sum,
-    poll_window_sum
-);
 
 impl Counts {
     pub fn plus(&self, other: &Counts) -> Counts {
-        self.merge(other, u64::wrapping_add)
+        Counts { vcpus: self.vcpus.max(other.vcpus), ..combine(self, other, u64::wrapping_add) }
     }
 
     pub fn since(&self, before: &Counts) -> Counts {
-        self.merge(before, u64::saturating_sub)
+        Counts { vcpus: self.vcpus, ..combine(self, before, u64::saturating_sub) }
     }
 
     /// APPLE's inefficiency: spinning that ended with a pause-loop exit, and the switches after
@@ -131,6 +95,15 @@ pub fn bound(bucket: usize) -> u64 {
     if bucket % 2 == 1 { 3 << doubling } else { 2 << doubling }
 }
 
+/// The bucket of a time, as in bpf/kvm.bpf.c.
+pub fn bucket(ns: u64) -> usize {
+    if ns < 1024 {
+        return 0;
+    }
+    let log = ns.ilog2() as usize;
+    (1 + (log - 10) * 2 + (ns >> (log - 1) & 1) as usize).min(BUCKETS - 1)
+}
+
 /// The bound in ns below which at least `share` of the times are. Returns None if there are none.
 pub fn quantile(histogram: &Histogram, share: f64) -> Option<u64> {
     let all: u64 = histogram.iter().sum();
@@ -147,15 +120,6 @@ pub fn quantile(histogram: &Histogram, share: f64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// The bucket of a time, as in bpf/kvm.bpf.c.
-    fn bucket(ns: u64) -> usize {
-        if ns < 1024 {
-            return 0;
-        }
-        let log = ns.ilog2() as usize;
-        (1 + (log - 10) * 2 + (ns >> (log - 1) & 1) as usize).min(BUCKETS - 1)
-    }
-
     #[test]
     fn bounds_are_those_of_the_buckets() {
         assert_eq!([bound(0), bound(1), bound(2), bound(3)], [1024, 1536, 2048, 3072]);
@@ -167,12 +131,10 @@ mod tests {
 
     #[test]
     fn from_memory_and_back() {
-        let words: Vec<u64> = (0..Counts::BYTES as u64 / 8).collect();
-        let bytes: Vec<u8> = words.iter().flat_map(|w| w.to_ne_bytes()).collect();
-        let counts = Counts::parse(&bytes).expect("it is as long");
+        let words: Vec<u64> = (0..size_of::<Counts>() as u64 / 8).collect();
+        let counts: Counts = *bytemuck::from_bytes(bytemuck::cast_slice(&words));
         assert_eq!((counts.entries, counts.pause_exits, counts.vcpus), (0, 3, 21));
         assert_eq!((counts.switches[0], counts.halts[BUCKETS - 1]), (22, 21 + 2 * BUCKETS as u64));
-        assert_eq!(Counts::parse(&bytes[8..]), None);
         let twice = counts.plus(&counts);
         assert_eq!((twice.exits, twice.vcpus, twice.halts[1]), (2, 21, counts.halts[1] * 2));
         assert_eq!(twice.since(&counts), counts);
@@ -180,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_follows() {
-        let idle = Counts::zero();
+        let idle = Counts::zeroed();
         assert_eq!((idle.inefficiency(), idle.switch(), idle.poll_hits()), (None, None, None));
         let counts = Counts {
             guest_ns: 800,

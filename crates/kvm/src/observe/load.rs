@@ -4,10 +4,11 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use bytemuck::{Pod, Zeroable, bytes_of, cast_slice, pod_read_unaligned};
 use libbpf_rs::{Link, MapCore as _, MapFlags, Object, ObjectBuilder};
 
 use super::counts::Counts;
-use super::host::{self, Pauses};
+use crate::host::{self, Pauses};
 use os::btf::Types;
 
 /// Aligned for libbpf, which reads structures in place.
@@ -20,29 +21,14 @@ static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR")
 const YIELD: (&str, &str) = ("yielded", "yield_to");
 
 /// `struct kvm_vm` of bpf/kvm.h.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
 pub struct Vm {
+    /// Kernel address of the VM: a process may have several VMs.
+    kvm: u64,
     /// Process of the VMM.
     pub pid: u32,
-    /// Kernel address of the VM: a process may have several VMs.
-    pub kvm: u64,
-}
-
-impl Vm {
-    const BYTES: usize = 16;
-
-    fn parse(key: &[u8]) -> Option<Vm> {
-        let kvm = u64::from_ne_bytes(key.get(..8)?.try_into().ok()?);
-        let pid = u32::from_ne_bytes(key.get(8..12)?.try_into().ok()?);
-        (key.len() == Vm::BYTES).then_some(Vm { pid, kvm })
-    }
-
-    fn key(self) -> [u8; Vm::BYTES] {
-        let mut key = [0; Vm::BYTES];
-        key[..8].copy_from_slice(&self.kvm.to_ne_bytes());
-        key[8..12].copy_from_slice(&self.pid.to_ne_bytes());
-        key
-    }
+    pad: u32,
 }
 
 pub struct Observer {
@@ -98,14 +84,12 @@ impl Observer {
         let map = self.object.maps().find(|m| m.name() == "vms").context("a map is missing")?;
         let mut all = Vec::new();
         for key in map.keys() {
-            let (Some(vm), Some(cpus)) = (Vm::parse(&key), map.lookup_percpu(&key, MapFlags::ANY)?)
-            else {
-                continue;
-            };
-            let counts = cpus.iter().filter_map(|bytes| Counts::parse(bytes));
-            all.push((vm, counts.fold(Counts::zero(), |sum, c| sum.plus(&c))));
+            let Some(cpus) = map.lookup_percpu(&key, MapFlags::ANY)? else { continue };
+            let counts = cpus.iter().map(|bytes| pod_read_unaligned(bytes));
+            let total = counts.fold(Counts::zeroed(), |sum, c| sum.plus(&c));
+            all.push((pod_read_unaligned::<Vm>(&key), total));
         }
-        all.sort_unstable_by_key(|(vm, _)| *vm);
+        all.sort_unstable_by_key(|(vm, _)| (vm.pid, *vm));
         Ok(all)
     }
 
@@ -113,7 +97,7 @@ impl Observer {
     pub fn forget(&self, vm: Vm) {
         if let Some(map) = self.object.maps().find(|m| m.name() == "vms") {
             // A failure means that the counts are gone already.
-            let _ = map.delete(&vm.key());
+            let _ = map.delete(bytes_of(&vm));
         }
     }
 
@@ -122,8 +106,7 @@ impl Observer {
     pub fn lost(&self) -> u64 {
         let map = self.object.maps().find(|m| m.name().to_string_lossy().ends_with(".bss"));
         let bytes = map.and_then(|m| m.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten());
-        let lost =
-            bytes.and_then(|b| Some(u64::from_ne_bytes(b.get(..8)?.try_into().ok()?))).unwrap_or(0);
+        let lost: u64 = bytes.map_or(0, |state| pod_read_unaligned(&state[..8]));
         let missed = |program: &libbpf_rs::Program| {
             // SAFETY: zeroes are a valid value; the kernel fills in the members that it knows.
             unsafe {
@@ -146,12 +129,11 @@ fn start(
     let mut object = ObjectBuilder::default().open_memory(&OBJECT.0)?;
     for mut map in object.maps_mut() {
         if map.name().to_string_lossy().ends_with("config") {
-            let unit = pauses.as_ref().map_or(0, |p| (p.ns_per_unit * f64::from(1 << 20)) as u64);
-            let value = map.initial_value_mut().context("a map is missing")?;
+            let unit = |p: &Pauses| (p.ns_per_unit * f64::from(1 << 20)) as u64;
             // `struct kvm_config`
-            let vendor = pauses.as_ref().map_or(0, |p| p.vendor);
-            value[..8].copy_from_slice(&vendor.to_ne_bytes());
-            value[8..16].copy_from_slice(&unit.to_ne_bytes());
+            let config = pauses.as_ref().map_or([0, 0], |p| [p.vendor.code, unit(p)]);
+            let value = map.initial_value_mut().context("a map is missing")?;
+            value[..16].copy_from_slice(cast_slice(&config));
         }
     }
     for mut program in object.progs_mut() {
@@ -179,15 +161,13 @@ fn start(
 
 /// Check conditions for which loading would give less clear errors.
 fn check() -> anyhow::Result<()> {
-    if !Path::new("/sys/module/kvm").exists() {
-        bail!(
-            "KVM is not loaded: modprobe kvm_intel or kvm_amd (the firmware must enable virtualization)"
-        );
+    const LOAD: &str = "modprobe kvm_intel or kvm_amd (the firmware must enable virtualization)";
+    let exists = |path: &str| Path::new(path).exists();
+    if !exists("/sys/module/kvm") {
+        bail!("KVM is not loaded: {LOAD}");
     }
-    if !Path::new("/dev/kvm").exists() {
-        bail!(
-            "there is no /dev/kvm: modprobe kvm_intel or kvm_amd (the firmware must enable virtualization)"
-        );
+    if !exists("/dev/kvm") {
+        bail!("there is no /dev/kvm: {LOAD}");
     }
     if !os::process::may_trace_by_bpf() {
         bail!("cannot load BPF programs: run as root, or with CAP_BPF and CAP_PERFMON");
@@ -195,24 +175,11 @@ fn check() -> anyhow::Result<()> {
     if os::process::is_locked_down() {
         bail!("the kernel is locked down (lockdown=confidentiality): BPF may not read its memory");
     }
-    if !Path::new("/sys/kernel/btf/vmlinux").exists() {
+    if !exists("/sys/kernel/btf/vmlinux") {
         bail!("this kernel has no type information (CONFIG_DEBUG_INFO_BTF)");
     }
-    let is_module = Path::new("/sys/module/kvm/initstate").exists();
-    if is_module && !Path::new("/sys/kernel/btf/kvm").exists() {
+    if exists("/sys/module/kvm/initstate") && !exists("/sys/kernel/btf/kvm") {
         bail!("the module kvm has no type information (CONFIG_DEBUG_INFO_BTF_MODULES)");
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys() {
-        let vm = Vm { pid: 77, kvm: 0xffff_8881_0000_1000 };
-        assert_eq!(Vm::parse(&vm.key()), Some(vm));
-        assert_eq!(Vm::parse(&[0; 8]), None);
-    }
 }

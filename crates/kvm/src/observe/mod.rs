@@ -1,7 +1,6 @@
 //! `lissom kvm observe`: show what KVM does for each VM, and its costs.
 
 pub mod counts;
-mod host;
 pub mod load;
 mod prometheus;
 mod show;
@@ -9,10 +8,11 @@ mod show;
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, IsTerminal as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::bail;
+use bytemuck::Zeroable as _;
 use clap::Args;
 use ui::time::Unit;
 
@@ -85,10 +85,6 @@ pub struct ObserveArgs {
 
 /// Returns the exit code.
 pub fn observe(args: &ObserveArgs) -> anyhow::Result<i32> {
-    run(args).map(|()| 0)
-}
-
-fn run(args: &ObserveArgs) -> anyhow::Result<()> {
     args.vm.iter().try_for_each(|&pid| check_process(pid))?;
     let observer = Observer::load()?;
     let stop = Stop::on_signals()?;
@@ -103,26 +99,31 @@ fn run(args: &ObserveArgs) -> anyhow::Result<()> {
         stop.wait(end.map_or(next, |end| end.min(next)));
         let now = Instant::now();
         // Check before reading the counts: a VM that ends later may still add to them.
-        let ended: Vec<Vm> = known.keys().copied().filter(|vm| !is_there(vm.pid)).collect();
+        let ended: Vec<Vm> = known.keys().copied().filter(|vm| !exists(vm.pid)).collect();
         let seen = look(&observer, &mut known, &args.vm)?;
-        let interval =
-            Interval { seconds: (now - last).as_secs_f64(), seen: &seen, observer: &observer };
-        output.write(&interval)?;
+        let seconds = (now - last).as_secs_f64();
+        output.write(&Interval { seconds, seen: &seen, observer: &observer })?;
         last = now;
-        forget(&observer, &mut known, &ended);
-        if stop.asked() || end.is_some_and(|end| now >= end) || report + 1 == reports {
-            return Ok(());
+        // Make room: the report has read all counts of these.
+        for vm in ended {
+            observer.forget(vm);
+            known.remove(&vm);
         }
-        if let Some(pid) = args.vm.iter().find(|pid| !is_there(**pid)) {
+        if stop.asked() || end.is_some_and(|end| now >= end) {
+            break;
+        }
+        if report + 1 < reports
+            && let Some(pid) = args.vm.iter().find(|pid| !exists(**pid))
+        {
             bail!("the VM of process {pid} has ended");
         }
     }
-    Ok(())
+    Ok(0)
 }
 
 /// Check that the process exists and has a VM, before loading anything.
 fn check_process(pid: u32) -> anyhow::Result<()> {
-    if !is_there(pid) {
+    if !exists(pid) {
         bail!("there is no process {pid}");
     }
     let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else { return Ok(()) };
@@ -137,8 +138,8 @@ fn check_process(pid: u32) -> anyhow::Result<()> {
 }
 
 /// Returns whether the process exists.
-pub fn is_there(pid: u32) -> bool {
-    Path::new("/proc").join(pid.to_string()).exists()
+pub fn exists(pid: u32) -> bool {
+    os::process::exists(pid as i32)
 }
 
 /// A VM that has run since the beginning.
@@ -161,7 +162,7 @@ fn look(
             continue;
         }
         let number = 1 + known.keys().filter(|k| k.pid == vm.pid).count();
-        let new = || Known { name: name(vm.pid), number, total: Counts::zero() };
+        let new = || Known { name: name(vm.pid), number, total: Counts::zeroed() };
         let known = known.entry(vm).or_insert_with(new);
         let counts = total.since(&known.total);
         known.total = total.clone();
@@ -170,23 +171,12 @@ fn look(
     Ok(seen)
 }
 
-/// Remove the counts of VMs that had ended before the last report read them.
-fn forget(observer: &Observer, known: &mut BTreeMap<Vm, Known>, ended: &[Vm]) {
-    for vm in ended {
-        observer.forget(*vm);
-        known.remove(vm);
-    }
-}
-
 /// The user's name for a VM: QEMU's -name, otherwise the process's name.
 fn name(pid: u32) -> String {
     let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let arguments: Vec<String> =
         arguments.split(|&b| b == 0).map(|a| String::from_utf8_lossy(a).into_owned()).collect();
-    named(&arguments).unwrap_or_else(|| {
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        if name.is_empty() { "?".to_string() } else { name.trim().to_string() }
-    })
+    named(&arguments).unwrap_or_else(|| os::process::name(pid as i32))
 }
 
 fn named(arguments: &[String]) -> Option<String> {

@@ -208,6 +208,7 @@ impl Collector for Vms {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bytemuck::Zeroable as _;
 
     #[test]
     fn places() {
@@ -221,7 +222,8 @@ mod tests {
 
     #[test]
     fn a_page() {
-        let total = Counts { pause_exits: 3, guest_ns: 1_500_000_000, vcpus: 2, ..Counts::zero() };
+        let total =
+            Counts { pause_exits: 3, guest_ns: 1_500_000_000, vcpus: 2, ..Counts::zeroed() };
         let labels = [("pid", "7".into()), ("vm", "a\"b".into()), ("number", "1".into())];
         let rows = vec![Row { labels, total, inefficiency: Some(0.25) }];
         let last = Last { rows, pauses: true, yields: false, lost: 0 };

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::counts::{Counts, quantile};
 use super::load::{Observer, Vm};
 use ui::terminal::short;
+use ui::text::{row, wrap};
 
 pub struct Seen {
     pub vm: Vm,
@@ -25,31 +26,31 @@ pub struct Interval<'a> {
     pub observer: &'a Observer,
 }
 
+const WIDTHS: [isize; 12] = [7, -11, 5, 5, 5, 6, 5, 3, 5, 4, 5, 6];
+const TITLES: [&str; 12] = [
+    "PID", "VM", "CPU%", "EXITS", "PAUSE", "SWITCH", "YIELD", "OK%", "HALT", "HIT%", "POLL%",
+    "INEFF%",
+];
+
 /// Returns at most `rows` lines, but at least one VM. If not all fit, the busiest VMs come first.
 pub fn table(interval: &Interval, rows: usize) -> String {
-    let mut lines = Vec::new();
-    match &interval.observer.pauses {
-        Ok(p) => lines.push(format!(
-            "KVM, {:.1} s. PAUSE window: {} {} at first, {:.1} ns each",
-            interval.seconds, p.window, p.unit, p.ns_per_unit
-        )),
-        Err(reason) => {
-            lines.extend(wrapped(&format!("KVM, {:.1} s. PAUSE: {reason}", interval.seconds)))
-        }
+    let Observer { pauses, yields, .. } = interval.observer;
+    let pauses = match pauses {
+        Ok(p) => format!(
+            " window: {} {} at first, {:.1} ns each",
+            p.window, p.vendor.unit, p.ns_per_unit
+        ),
+        Err(reason) => format!(": {reason}"),
+    };
+    let mut lines = wrap(&format!("KVM, {:.1} s. PAUSE{pauses}", interval.seconds), "", 0);
+    if let Err(reason) = yields {
+        lines.extend(wrap(&format!("YIELD: {reason}"), "", 0));
     }
-    if let Err(reason) = &interval.observer.yields {
-        lines.extend(wrapped(&format!("YIELD: {reason}")));
+    let lost = interval.observer.lost();
+    if lost > 0 {
+        lines.push(format!("{lost} events were lost: no memory, or a nested event"));
     }
-    if interval.observer.lost() > 0 {
-        lines.push(format!(
-            "{} events were lost: no memory, or a nested event",
-            interval.observer.lost()
-        ));
-    }
-    lines.push(row([
-        "PID", "VM", "CPU%", "EXITS", "PAUSE", "SWITCH", "YIELD", "OK%", "HALT", "HIT%", "POLL%",
-        "INEFF%",
-    ]));
+    lines.push(row(&WIDTHS, &TITLES));
     let mut seen: Vec<&Seen> = interval.seen.iter().collect();
     let room = rows.saturating_sub(lines.len() + 2).max(1);
     if seen.len() > room {
@@ -70,48 +71,24 @@ fn vm_row(seen: &Seen, interval: &Interval) -> String {
         if seen.number == 1 { seen.name.clone() } else { format!("{}#{}", seen.name, seen.number) };
     let paused = |text: String| if interval.observer.pauses.is_ok() { text } else { "-".into() };
     let yielded = |text: String| if interval.observer.yields.is_ok() { text } else { "-".into() };
+    let rate = |n: u64| short(n as f64 / seconds);
     let cpu = |ns: u64| format!("{:.0}", ns as f64 / 1e7 / seconds);
     let percent = |share: Option<f64>| share.map_or("-".into(), |s| format!("{:.0}", s * 100.0));
-    row([
-        &seen.vm.pid.to_string(),
-        &name,
-        &cpu(c.guest_ns),
-        &rate(c.exits, seconds),
-        &paused(rate(c.pause_exits, seconds)),
-        &c.switch().map_or("-".into(), |ns| short(ns / 1000.0)),
-        &yielded(rate(c.yields, seconds)),
-        &percent(c.yields_done()),
-        &rate(c.wakeups, seconds),
-        &percent(c.poll_hits()),
-        &cpu(c.poll_hit_ns + c.poll_miss_ns),
-        &paused(c.inefficiency().map_or("-".into(), |s| format!("{:.1}", s * 100.0))),
-    ])
-}
-
-fn row(cells: [&str; 12]) -> String {
-    let [pid, vm, cpu, exits, pause, switch, yields, done, halt, hit, poll, waste] = cells;
-    format!(
-        "{pid:>7} {vm:<11.11} {cpu:>5} {exits:>5} {pause:>5} {switch:>6} {yields:>5} {done:>3} {halt:>5} {hit:>4} {poll:>5} {waste:>6}"
-    )
-}
-
-fn wrapped(text: &str) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.len() - 1;
-        if lines[last].is_empty() {
-            lines[last] = word.into();
-        } else if lines[last].chars().count() + word.chars().count() < 80 {
-            lines[last] += &format!(" {word}");
-        } else {
-            lines.push(word.into());
-        }
-    }
-    lines
-}
-
-fn rate(n: u64, seconds: f64) -> String {
-    short(n as f64 / seconds)
+    let cells = [
+        seen.vm.pid.to_string(),
+        name,
+        cpu(c.guest_ns),
+        rate(c.exits),
+        paused(rate(c.pause_exits)),
+        c.switch().map_or("-".into(), |ns| short(ns / 1000.0)),
+        yielded(rate(c.yields)),
+        percent(c.yields_done()),
+        rate(c.wakeups),
+        percent(c.poll_hits()),
+        cpu(c.poll_hit_ns + c.poll_miss_ns),
+        paused(c.inefficiency().map_or("-".into(), |s| format!("{:.1}", s * 100.0))),
+    ];
+    row(&WIDTHS, &cells)
 }
 
 /// Times are in ns, unless the name says otherwise. null: there was none, or it cannot be observed.
@@ -150,10 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_and_words() {
-        assert!(row(["PID", "VM", "", "", "", "", "", "", "", "", "", "INEFF%"]).len() <= 80);
-        assert_eq!(wrapped("a b"), ["a b"]);
-        let lines = wrapped(&"word ".repeat(40));
-        assert!(lines.len() > 2 && lines.iter().all(|l| l.len() <= 80), "{lines:?}");
+    fn the_table_fits() {
+        assert!(row(&WIDTHS, &TITLES).len() <= 80);
     }
 }
