@@ -3,7 +3,7 @@
 
 /// `struct apple_limits`
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub lower: u32,
     pub upper: u32,
@@ -12,9 +12,17 @@ pub struct Limits {
     pub margin_permille: u32,
 }
 
+impl Limits {
+    /// The paper's, in TSC cycles: a fixed step, and no margin.
+    pub const PAPER: Limits =
+        Limits { lower: 4096, upper: 32_768, step: 1024, step_permille: 0, margin_permille: 0 };
+    /// The paper's first threshold.
+    pub const PAPERS_START: u32 = 8192;
+}
+
 /// `struct apple`
 #[repr(C)]
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Apple {
     limits: Limits,
     base: u32,
@@ -38,16 +46,7 @@ impl Apple {
     /// If the lower limit is above the upper one.
     pub fn new(limits: Limits, threshold: u32) -> Apple {
         assert!(limits.lower <= limits.upper, "{} > {}", limits.lower, limits.upper);
-        let mut apple = Apple {
-            limits,
-            base: 0,
-            trial: 0,
-            threshold: [0; 3],
-            wasted: [0; 3],
-            time: [0; 3],
-            rounds: 0,
-            moves: 0,
-        };
+        let mut apple = Apple::default();
         // SAFETY: both point to whole structures with the layout of apple.h, which are accessed
         // during this call only.
         unsafe { apple_init(&mut apple, &limits, threshold) };
@@ -98,7 +97,7 @@ mod tests {
     }
 
     fn paper(lower: u32, upper: u32, step: u32) -> Limits {
-        Limits { lower, upper, step, step_permille: 0, margin_permille: 0 }
+        Limits { lower, upper, step, ..Limits::default() }
     }
 
     /// Run `epochs` epochs. Returns the mean of T.

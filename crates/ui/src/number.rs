@@ -55,6 +55,15 @@ pub fn number(value: f64) -> String {
     }
 }
 
+/// Format like `number`, without trailing zeros: 2, not 2.00.
+pub fn short(value: f64) -> String {
+    let text = number(value);
+    if !text.contains('.') || text.ends_with(['k', 'M']) {
+        return text;
+    }
+    text.trim_end_matches('0').trim_end_matches('.').into()
+}
+
 /// Format like `number`, but percentages from 99 to 100 with two decimals, never rounded up: 99.99
 /// is not 100.
 pub fn closely(value: f64) -> String {
@@ -75,5 +84,11 @@ mod tests {
         let even = Spread { median: 2.5, least: 1.0, most: 4.0 };
         assert_eq!(Spread::of(&[4.0, 1.0, 2.0, 3.0]), Some(even));
         assert_eq!(Spread::of(&[]), None);
+    }
+
+    #[test]
+    fn short_numbers() {
+        let numbers = [0.0, 0.25, 100.0, 32_768.0, 1.5e6].map(short);
+        assert_eq!(numbers, ["0", "0.25", "100", "32.8k", "1.5M"]);
     }
 }

@@ -49,7 +49,7 @@ pub fn wrap(text: &str, first: &str, indent: usize) -> Vec<String> {
 
 /// Format a line of a table: cells of these widths, with a space between them. A negative width
 /// aligns its cell to the left, and cuts it.
-pub fn row<S: AsRef<str>, const N: usize>(widths: &[isize; N], cells: &[S; N]) -> String {
+pub fn row<S: AsRef<str>>(widths: &[isize], cells: &[S]) -> String {
     let cells = widths.iter().zip(cells).map(|(&width, cell)| {
         let (columns, cell) = (width.unsigned_abs(), cell.as_ref());
         match width {

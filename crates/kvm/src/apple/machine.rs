@@ -14,8 +14,9 @@ pub struct Machine {
     shown: Counters,
 }
 
-/// Counters and waste since the last report.
-pub struct Interval {
+/// A VM, with its counters and waste since the last report.
+pub struct Interval<'a> {
+    pub machine: &'a Machine,
     pub counters: Counters,
     pub waste: Waste,
 }
@@ -52,10 +53,10 @@ impl Machine {
         Some(self.apple.epoch(waste.total(), waste.time))
     }
 
-    pub fn interval(&mut self, unit: f64) -> Interval {
+    pub fn interval(&mut self, unit: f64) -> Interval<'_> {
         let counters = self.vm.counters.since(&self.shown).unwrap_or_default();
         self.shown = self.vm.counters;
-        Interval { counters, waste: counters.waste(unit) }
+        Interval { machine: self, counters, waste: counters.waste(unit) }
     }
 }
 
@@ -77,7 +78,7 @@ mod tests {
     }
 
     fn limits() -> Limits {
-        Limits { lower: 100, upper: 10_000, step: 100, step_permille: 0, margin_permille: 0 }
+        Limits { lower: 100, upper: 10_000, step: 100, ..Limits::default() }
     }
 
     #[test]

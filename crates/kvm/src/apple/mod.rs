@@ -18,9 +18,8 @@ use ui::exit::Failure;
 use ui::time::Unit;
 
 use crate::adapt::{Apple, Limits};
-use device::{Device, Module, Snapshot};
-use machine::Machine;
-use report::Line;
+use device::{Counters, Device, Module, Snapshot};
+use machine::{Interval, Machine};
 
 /// Interval between reads of the counters. Epochs can end only then; most take longer.
 const POLL: Duration = Duration::from_millis(20);
@@ -146,14 +145,8 @@ pub fn apple(args: &AppleArgs) -> anyhow::Result<i32> {
     }
 }
 
-/// The paper's parameters (APPLE), in TSC cycles.
-const START: u32 = 8192;
-const LOWER: u32 = 4096;
-const UPPER: u32 = 32_768;
-const STEP: u32 = 1024;
-
-/// Returns the first window and the limits, in the CPU's unit. unit: TSC cycles per unit of a
-/// window. Fails if an option exceeds the largest window.
+/// Returns the first window and the limits, in the CPU's unit. Defaults are the paper's. unit: TSC
+/// cycles per unit of a window. Fails if an option exceeds the largest window.
 fn limits(args: &AppleArgs, module: &Module, unit: f64) -> Result<(u32, Limits), String> {
     for (name, value) in [("start", args.start), ("lower", args.lower), ("upper", args.upper)] {
         if let Some(value) = value.filter(|v| *v > module.largest) {
@@ -163,12 +156,14 @@ fn limits(args: &AppleArgs, module: &Module, unit: f64) -> Result<(u32, Limits),
             ));
         }
     }
-    let units = |cycles: u32| (f64::from(cycles) / unit).round().clamp(1.0, module.largest.into());
-    let lower = args.lower.unwrap_or((units(LOWER) as u32).min(args.upper.unwrap_or(u32::MAX)));
-    let upper = args.upper.unwrap_or(units(UPPER) as u32).max(lower);
-    let step = args.step.unwrap_or(units(STEP) as u32);
-    let start = args.start.unwrap_or(units(START) as u32).clamp(lower, upper);
-    Ok((start, Limits { lower, upper, step, step_permille: 0, margin_permille: args.margin }))
+    let units =
+        |cycles: u32| (f64::from(cycles) / unit).round().clamp(1.0, module.largest.into()) as u32;
+    let lower = units(Limits::PAPER.lower).min(args.upper.unwrap_or(u32::MAX));
+    let lower = args.lower.unwrap_or(lower);
+    let upper = args.upper.unwrap_or(units(Limits::PAPER.upper)).max(lower);
+    let step = args.step.unwrap_or(units(Limits::PAPER.step));
+    let start = args.start.unwrap_or(units(Limits::PAPERS_START)).clamp(lower, upper);
+    Ok((start, Limits { lower, upper, step, margin_permille: args.margin, ..Limits::default() }))
 }
 
 fn check_named(args: &AppleArgs, seen: &Snapshot) -> anyhow::Result<()> {
@@ -192,14 +187,16 @@ fn announce(args: &AppleArgs, start: u32, limits: &Limits, module: &Module) {
     if args.apply {
         let Limits { lower, upper, step, .. } = limits;
         eprintln!(
-            "lissom: adapting windows from {lower} to {upper} {unit}, in steps of {step}, until the end"
+            "lissom: adapting windows from {lower} to {upper} {unit}, in steps of {step}, \
+             until the end"
         );
     } else {
         let mut apple = Apple::new(*limits, start);
         // Equal waste in all epochs, so that the base does not move.
         let (first, second, third) = (apple.threshold(), apple.epoch(1, 1), apple.epoch(1, 1));
         eprintln!(
-            "lissom: nothing is changed; --apply would try {first}, {second} and {third} {unit} first"
+            "lissom: nothing is changed; --apply would try {first}, {second} and {third} {unit} \
+             first"
         );
     }
 }
@@ -222,7 +219,8 @@ impl Control<'_> {
     fn look(&mut self, device: &mut Device, snapshot: &Snapshot) -> anyhow::Result<()> {
         if snapshot.module.is_refused {
             bail!(
-                "lissom_ple found a vCPU that does not match this kernel's types, and stopped: see the kernel's log"
+                "lissom_ple found a vCPU that does not match this kernel's types, and stopped: \
+                 see the kernel's log"
             );
         }
         let is_there = |pid: &i32| snapshot.vms.iter().any(|vm| vm.pid == *pid);
@@ -255,23 +253,21 @@ impl Control<'_> {
     }
 
     fn report(&mut self, seconds: f64) -> String {
-        let mut lines = Vec::new();
-        for machine in self.machines.values_mut() {
-            let interval = machine.interval(self.unit);
-            lines.push(Line { machine, interval });
-        }
-        for Line { machine: Machine { vm, apple, .. }, interval } in &lines {
-            let (entries, applied) = (interval.counters.entries, interval.counters.applied);
+        let machines = self.machines.values_mut();
+        let intervals: Vec<Interval> = machines.map(|m| m.interval(self.unit)).collect();
+        for Interval { machine: Machine { vm, apple, .. }, counters, .. } in &intervals {
+            let Counters { entries, applied, .. } = *counters;
             let is_set = self.args.apply && vm.window.is_some() && apple.rounds().0 > 0;
             if is_set && applied < entries / 2 && self.unheeded.insert(vm.pid) {
                 eprintln!(
-                    "lissom: the window was set in only {applied} of {entries} entries of process {}: it may have no effect",
+                    "lissom: the window was set in only {applied} of {entries} entries of process {}: \
+                     it may have no effect",
                     vm.pid
                 );
             }
         }
         let format = if self.args.json { report::document } else { report::table };
-        format(&lines, seconds, self.args.apply)
+        format(&intervals, seconds, self.args.apply)
     }
 
     /// Returns whether all VMs of --vm have ended.

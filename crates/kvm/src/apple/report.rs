@@ -5,11 +5,6 @@ use ui::text::row;
 
 use super::machine::{Interval, Machine};
 
-pub struct Line<'a> {
-    pub machine: &'a Machine,
-    pub interval: Interval,
-}
-
 const WIDTHS: [isize; 10] = [8, -11, 5, 7, 8, 6, 8, 7, 6, 5];
 const TITLES: [&str; 10] = [
     "PID", "PROGRAM", "VCPUS", "WINDOW", "EXITS/S", "SPUN%", "SWITCH%", "WASTED%", "ROUNDS",
@@ -17,19 +12,18 @@ const TITLES: [&str; 10] = [
 ];
 
 /// The table, of at most 80 columns. seconds: length of the interval.
-pub fn table(lines: &[Line], seconds: f64, applies: bool) -> String {
+pub fn table(intervals: &[Interval], seconds: f64, applies: bool) -> String {
     let mut rows = vec![row(&WIDTHS, &TITLES)];
-    for Line { machine: m, interval } in lines {
+    for Interval { machine: m, counters, waste } in intervals {
         let (rounds, moves) = m.apple.rounds();
         let count = |n: u32| if applies { n.to_string() } else { "-".into() };
-        let waste = &interval.waste;
         let percent = |part: u64| format!("{:.1}", 100.0 * waste.share(part));
         let cells = [
             m.vm.pid.to_string(),
             m.program.clone(),
             m.vm.vcpus.to_string(),
             window(m).to_string(),
-            format!("{:.0}", interval.counters.ple as f64 / seconds),
+            format!("{:.0}", counters.ple as f64 / seconds),
             percent(waste.spinning),
             percent(waste.switches),
             percent(waste.total()),
@@ -38,7 +32,7 @@ pub fn table(lines: &[Line], seconds: f64, applies: bool) -> String {
         ];
         rows.push(row(&WIDTHS, &cells));
     }
-    if lines.is_empty() {
+    if intervals.is_empty() {
         rows.push("no VM has run since lissom_ple was loaded".into());
     }
     rows.join("\n") + "\n"
@@ -49,8 +43,8 @@ fn window(machine: &Machine) -> u32 {
     machine.vm.window.unwrap_or(machine.vm.own)
 }
 
-pub fn document(lines: &[Line], seconds: f64, applies: bool) -> String {
-    let vm = |Line { machine: m, interval: Interval { counters, waste } }: &Line| {
+pub fn document(intervals: &[Interval], seconds: f64, applies: bool) -> String {
+    let vm = |Interval { machine: m, counters, waste }: &Interval| {
         let mut vm = json!({
             "pid": m.vm.pid, "name": m.program, "vcpus": m.vm.vcpus,
             "window": window(m), "kvm_window": m.vm.own, "is_replaced": m.vm.window.is_some(),
@@ -67,7 +61,7 @@ pub fn document(lines: &[Line], seconds: f64, applies: bool) -> String {
         }
         vm
     };
-    let vms: Vec<Value> = lines.iter().map(vm).collect();
+    let vms: Vec<Value> = intervals.iter().map(vm).collect();
     format!("{}\n", json!({ "seconds": seconds, "applies": applies, "vms": vms }))
 }
 
@@ -85,14 +79,13 @@ mod tests {
             own: 4_294_967,
             counters: Counters::default(),
         };
-        let limits =
-            Limits { lower: 512, upper: 16_384, step: 512, step_permille: 0, margin_permille: 0 };
+        let limits = Limits { lower: 512, upper: 16_384, step: 512, ..Limits::default() };
         let mut machine = Machine::new(&vm, limits, 4096);
         machine.program = "qemu-system-x86".into();
         machine
     }
 
-    fn interval() -> Interval {
+    fn interval(machine: &Machine) -> Interval<'_> {
         let counters = Counters {
             entries: 90_000_000,
             applied: 0,
@@ -102,13 +95,13 @@ mod tests {
             switches: 900,
             guest: 100,
         };
-        Interval { counters, waste: counters.waste(1.0) }
+        Interval { machine, counters, waste: counters.waste(1.0) }
     }
 
     #[test]
     fn the_table_fits() {
         let machine = machine();
-        let text = table(&[Line { machine: &machine, interval: interval() }], 1.0, true);
+        let text = table(&[interval(&machine)], 1.0, true);
         assert!(text.lines().all(|l| l.len() <= 80), "{text}");
         let words: Vec<&str> = text.lines().nth(1).unwrap().split_whitespace().collect();
         let expected = "12345678 qemu-system 64 4294967 80000000 10.0 90.0 100.0 0 0";
@@ -118,8 +111,8 @@ mod tests {
     #[test]
     fn the_document_says_what_is_in_force() {
         let machine = machine();
-        let lines = [Line { machine: &machine, interval: interval() }];
-        let said: Value = serde_json::from_str(&document(&lines, 2.0, false)).unwrap();
+        let said: Value =
+            serde_json::from_str(&document(&[interval(&machine)], 2.0, false)).unwrap();
         let vm = &said["vms"][0];
         assert_eq!(
             (vm["window"].as_u64(), vm["is_replaced"].as_bool()),

@@ -1,7 +1,6 @@
 //! `lissom kvm halt-poll auto`: keep halt_poll_ns at the best value for the halts of the last
 //! seconds.
 
-use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -19,8 +18,7 @@ use super::guard::Guard;
 use super::parameters::{NAMES, Parameters};
 use super::policy::Policy;
 use crate::observe::counts::{Counts, bucket};
-use crate::observe::exists;
-use crate::observe::load::{Observer, Vm};
+use crate::observe::load::Observer;
 use os::stop::Stop;
 
 /// Tune halt_poll_ns to the halts of all VMs
@@ -74,19 +72,10 @@ pub struct AutoArgs {
 type Source = Box<dyn FnMut() -> anyhow::Result<Counts>>;
 
 fn kernel() -> anyhow::Result<Source> {
-    let observer = Observer::load()?;
-    let mut last: BTreeMap<Vm, Counts> = BTreeMap::new();
+    let mut observer = Observer::load()?;
     Ok(Box::new(move || {
-        let mut sum = Counts::zeroed();
-        for (vm, counts) in observer.counts()? {
-            let before = last.insert(vm, counts).unwrap_or(Counts::zeroed());
-            sum = sum.plus(&counts.since(&before));
-            if !exists(vm.pid) {
-                observer.forget(vm);
-                last.remove(&vm);
-            }
-        }
-        Ok(sum)
+        observer.update(&[])?;
+        Ok(observer.seen.iter().fold(Counts::zeroed(), |sum, vm| sum.plus(&vm.counts)))
     }))
 }
 

@@ -9,16 +9,18 @@ const SHORTEST: u64 = 8_000;
 /// Minimum weight of halts for a decision.
 const ENOUGH: f64 = 100.0;
 
+/// Minimum advantage of another window, as a share of what the current one saves or costs.
+const MARGIN: f64 = 0.1;
+
+/// Number of consecutive intervals in which another window must have this advantage.
+const CONFIRM: u32 = 3;
+
 #[derive(Clone, Debug)]
 pub struct Policy {
     /// Longest window to choose, in ns.
     max: u64,
     /// CPU time that a wake-up within the poll is worth, in ns.
     worth: u64,
-    /// Minimum advantage of another window, as a share of what the current one saves or costs.
-    margin: f64,
-    /// Number of consecutive intervals in which another window must have this advantage.
-    confirm: u32,
     /// Weight of the halts in each bucket. It halves with each interval.
     weights: [f64; BUCKETS],
     /// Number of consecutive intervals in which another window was better.
@@ -57,7 +59,7 @@ pub fn estimate(halts: &[f64; BUCKETS], window: u64, worth: u64) -> Estimate {
 
 impl Policy {
     pub fn new(max: u64, worth: u64) -> Policy {
-        Policy { max, worth, margin: 0.1, confirm: 3, weights: [0.0; BUCKETS], better_for: 0 }
+        Policy { max, worth, weights: [0.0; BUCKETS], better_for: 0 }
     }
 
     /// End an interval with these halts. Returns the next window, which may be `current`.
@@ -75,12 +77,12 @@ impl Policy {
         let saved = |window| estimate(&self.weights, window, self.worth).saved;
         let (now, then) = (saved(current.min(self.max)), saved(best));
         // If both save almost nothing, a change must gain a twentieth of the worth of all halts.
-        let least = (self.margin * now.abs()).max(all * self.worth as f64 / 20.0);
+        let least = (MARGIN * now.abs()).max(all * self.worth as f64 / 20.0);
         if current > self.max {
             return best;
         }
         self.better_for = if then > now + least { self.better_for + 1 } else { 0 };
-        if self.better_for < self.confirm {
+        if self.better_for < CONFIRM {
             return current;
         }
         self.better_for = 0;

@@ -8,6 +8,7 @@ use bytemuck::{Pod, Zeroable, bytes_of, cast_slice, pod_read_unaligned};
 use libbpf_rs::{Link, MapCore as _, MapFlags, Object, ObjectBuilder};
 
 use super::counts::Counts;
+use super::{exists, name};
 use crate::host::{self, Pauses};
 use os::btf::Types;
 
@@ -22,13 +23,32 @@ const YIELD: (&str, &str) = ("yielded", "yield_to");
 
 /// `struct kvm_vm` of bpf/kvm.h.
 #[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Pod, Zeroable)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Pod, Zeroable)]
 pub struct Vm {
     /// Kernel address of the VM: a process may have several VMs.
     kvm: u64,
     /// Process of the VMM.
     pub pid: u32,
     pad: u32,
+}
+
+pub struct Seen {
+    pub vm: Vm,
+    pub name: String,
+    /// Number among the VMs of its process, from 1.
+    pub number: usize,
+    /// Counts between the last two updates.
+    pub counts: Counts,
+    /// Counts since loading.
+    pub total: Counts,
+    has_ended: bool,
+}
+
+impl Seen {
+    fn new(vm: Vm, number: usize) -> Seen {
+        let none = Counts::zeroed();
+        Seen { vm, name: name(vm.pid), number, counts: none, total: none, has_ended: false }
+    }
 }
 
 pub struct Observer {
@@ -38,6 +58,8 @@ pub struct Observer {
     pub pauses: Result<Pauses, String>,
     /// Err: why directed yields are not counted.
     pub yields: Result<(), String>,
+    /// VMs as the last update found them, by process.
+    pub seen: Vec<Seen>,
 }
 
 impl Observer {
@@ -76,29 +98,36 @@ impl Observer {
             started = start(&pauses, &mut yields);
         }
         let (object, links) = started?;
-        Ok(Observer { object, _links: links, pauses, yields })
+        Ok(Observer { object, _links: links, pauses, yields, seen: Vec::new() })
     }
 
-    /// Counts since loading, for each VM that has run since.
-    pub fn counts(&self) -> anyhow::Result<Vec<(Vm, Counts)>> {
+    /// Read the counts of all VMs that have run, or of those of the `wanted` processes.
+    pub fn update(&mut self, wanted: &[u32]) -> anyhow::Result<()> {
         let map = self.object.maps().find(|m| m.name() == "vms").context("a map is missing")?;
-        let mut all = Vec::new();
-        for key in map.keys() {
-            let Some(cpus) = map.lookup_percpu(&key, MapFlags::ANY)? else { continue };
+        // Make room: the last call has read all counts of VMs that had ended before it.
+        for ended in self.seen.extract_if(.., |s| s.has_ended) {
+            // A failure means that the counts are gone already.
+            let _ = map.delete(bytes_of(&ended.vm));
+        }
+        // Check before reading the counts: a VM that ends later may still add to them.
+        self.seen.iter_mut().for_each(|s| s.has_ended = !exists(s.vm.pid));
+        let mut vms: Vec<Vm> = map.keys().map(|key| pod_read_unaligned(&key)).collect();
+        vms.retain(|vm| wanted.is_empty() || wanted.contains(&vm.pid));
+        vms.sort_unstable_by_key(|vm| (vm.pid, vm.kvm));
+        for vm in vms {
+            let Some(cpus) = map.lookup_percpu(bytes_of(&vm), MapFlags::ANY)? else { continue };
             let counts = cpus.iter().map(|bytes| pod_read_unaligned(bytes));
             let total = counts.fold(Counts::zeroed(), |sum, c| sum.plus(&c));
-            all.push((pod_read_unaligned::<Vm>(&key), total));
+            let i = self.seen.iter().position(|s| s.vm == vm).unwrap_or_else(|| {
+                let number = 1 + self.seen.iter().filter(|s| s.vm.pid == vm.pid).count();
+                self.seen.push(Seen::new(vm, number));
+                self.seen.len() - 1
+            });
+            let seen = &mut self.seen[i];
+            (seen.counts, seen.total) = (total.since(&seen.total), total);
         }
-        all.sort_unstable_by_key(|(vm, _)| (vm.pid, *vm));
-        Ok(all)
-    }
-
-    /// Remove the counts of an ended VM, to make room.
-    pub fn forget(&self, vm: Vm) {
-        if let Some(map) = self.object.maps().find(|m| m.name() == "vms") {
-            // A failure means that the counts are gone already.
-            let _ = map.delete(bytes_of(&vm));
-        }
+        self.seen.sort_unstable_by_key(|s| (s.vm.pid, s.vm.kvm));
+        Ok(())
     }
 
     /// Number of events that were not counted. Either memory or room was lacking, or an event of

@@ -5,21 +5,18 @@ pub mod load;
 mod prometheus;
 mod show;
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::bail;
-use bytemuck::Zeroable as _;
 use clap::Args;
 use ui::time::Unit;
 
-use counts::Counts;
-use load::{Observer, Vm};
+use load::Observer;
 use prometheus::Exporter;
-use show::{Interval, Seen};
+use show::Interval;
 
 use os::stop::Stop;
 use ui::terminal;
@@ -86,10 +83,9 @@ pub struct ObserveArgs {
 /// Returns the exit code.
 pub fn observe(args: &ObserveArgs) -> anyhow::Result<i32> {
     args.vm.iter().try_for_each(|&pid| check_process(pid))?;
-    let observer = Observer::load()?;
+    let mut observer = Observer::load()?;
     let stop = Stop::on_signals()?;
     let mut output = Output::new(args)?;
-    let mut known: BTreeMap<Vm, Known> = BTreeMap::new();
     let begin = Instant::now();
     let reports = args.count.unwrap_or(u64::MAX);
     let end = args.duration.and_then(|d| begin.checked_add(d));
@@ -98,17 +94,10 @@ pub fn observe(args: &ObserveArgs) -> anyhow::Result<i32> {
         let next = last + args.interval;
         stop.wait(end.map_or(next, |end| end.min(next)));
         let now = Instant::now();
-        // Check before reading the counts: a VM that ends later may still add to them.
-        let ended: Vec<Vm> = known.keys().copied().filter(|vm| !exists(vm.pid)).collect();
-        let seen = look(&observer, &mut known, &args.vm)?;
+        observer.update(&args.vm)?;
         let seconds = (now - last).as_secs_f64();
-        output.write(&Interval { seconds, seen: &seen, observer: &observer })?;
+        output.write(&Interval { seconds, observer: &observer })?;
         last = now;
-        // Make room: the report has read all counts of these.
-        for vm in ended {
-            observer.forget(vm);
-            known.remove(&vm);
-        }
         if stop.asked() || end.is_some_and(|end| now >= end) {
             break;
         }
@@ -138,37 +127,8 @@ fn check_process(pid: u32) -> anyhow::Result<()> {
 }
 
 /// Returns whether the process exists.
-pub fn exists(pid: u32) -> bool {
+fn exists(pid: u32) -> bool {
     os::process::exists(pid as i32)
-}
-
-/// A VM that has run since the beginning.
-struct Known {
-    name: String,
-    /// Number among the VMs of its process, from 1.
-    number: usize,
-    total: Counts,
-}
-
-/// Returns all VMs that have run since the beginning, with their counts since the last call.
-fn look(
-    observer: &Observer,
-    known: &mut BTreeMap<Vm, Known>,
-    wanted: &[u32],
-) -> anyhow::Result<Vec<Seen>> {
-    let mut seen = Vec::new();
-    for (vm, total) in observer.counts()? {
-        if !wanted.is_empty() && !wanted.contains(&vm.pid) {
-            continue;
-        }
-        let number = 1 + known.keys().filter(|k| k.pid == vm.pid).count();
-        let new = || Known { name: name(vm.pid), number, total: Counts::zeroed() };
-        let known = known.entry(vm).or_insert_with(new);
-        let counts = total.since(&known.total);
-        known.total = total.clone();
-        seen.push(Seen { vm, name: known.name.clone(), number: known.number, counts, total });
-    }
-    Ok(seen)
 }
 
 /// The user's name for a VM: QEMU's -name, otherwise the process's name.

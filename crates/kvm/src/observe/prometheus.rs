@@ -16,6 +16,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 
 use super::counts::Counts;
+use super::load::Seen;
 use super::show::Interval;
 use ui::endpoint::{self, Endpoint, Name, each};
 
@@ -111,17 +112,17 @@ struct Last {
 
 impl Last {
     fn of(interval: &Interval) -> Last {
-        let row = |vm: &super::show::Seen| Row {
+        let row = |vm: &Seen| Row {
             labels: [
                 ("pid", vm.vm.pid.to_string()),
                 ("vm", vm.name.clone()),
                 ("number", vm.number.to_string()),
             ],
-            total: vm.total.clone(),
+            total: vm.total,
             inefficiency: vm.counts.inefficiency(),
         };
         Last {
-            rows: interval.seen.iter().map(row).collect(),
+            rows: interval.observer.seen.iter().map(row).collect(),
             pauses: interval.observer.pauses.is_ok(),
             yields: interval.observer.yields.is_ok(),
             lost: interval.observer.lost(),

@@ -4,25 +4,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::{Value, json};
 
-use super::counts::{Counts, quantile};
-use super::load::{Observer, Vm};
+use super::counts::quantile;
+use super::load::{Observer, Seen};
 use ui::terminal::short;
 use ui::text::{row, wrap};
 
-pub struct Seen {
-    pub vm: Vm,
-    pub name: String,
-    /// Number among the VMs of its process, from 1.
-    pub number: usize,
-    /// Counts in this interval.
-    pub counts: Counts,
-    /// Counts since the VM was first seen.
-    pub total: Counts,
-}
-
 pub struct Interval<'a> {
     pub seconds: f64,
-    pub seen: &'a [Seen],
     pub observer: &'a Observer,
 }
 
@@ -51,7 +39,7 @@ pub fn table(interval: &Interval, rows: usize) -> String {
         lines.push(format!("{lost} events were lost: no memory, or a nested event"));
     }
     lines.push(row(&WIDTHS, &TITLES));
-    let mut seen: Vec<&Seen> = interval.seen.iter().collect();
+    let mut seen: Vec<&Seen> = interval.observer.seen.iter().collect();
     let room = rows.saturating_sub(lines.len() + 2).max(1);
     if seen.len() > room {
         seen.sort_by_key(|s| std::cmp::Reverse((s.counts.guest_ns, s.counts.exits)));
@@ -94,7 +82,7 @@ fn vm_row(seen: &Seen, interval: &Interval) -> String {
 /// Times are in ns, unless the name says otherwise. null: there was none, or it cannot be observed.
 pub fn document(interval: &Interval, now: SystemTime) -> Value {
     let pauses = &interval.observer.pauses;
-    let vms = interval.seen.iter().map(|s| {
+    let vms = interval.observer.seen.iter().map(|s| {
         let c = &s.counts;
         json!({
             "pid": s.vm.pid, "name": s.name, "number": s.number, "vcpus": c.vcpus, "counts": c,

@@ -1,9 +1,9 @@
-//! The measurement from which the costs of `Machine` are fitted, beside the model's results. A
+//! The measurement from which the model's costs are fitted, beside the model's results. A
 //! kernel-mode guest takes a ticket lock, in 2 VMs of 2 vCPUs on 2 pCPUs, in an emulator with VMX
 //! and PLE (docs/operate/kvm-simulation.md).
 
 use super::figures::{Setup, groups, inefficiency, run_seeds, series};
-use super::host::{Config, Machine};
+use super::host::Config;
 use super::plot::{Plot, Shape};
 use super::run::spread;
 use super::table::{Figure, Table};
@@ -20,13 +20,13 @@ const MEASURED: [(Policy, Option<f64>, f64); 6] = [
     (Policy::Off, None, 0.35),
 ];
 
-/// Clock of the emulated machine, fitted. A slice of 3 ms has fewer cycles than on
-/// Machine::DEFAULT.
+/// Clock of the emulated machine, fitted. A slice of 3 ms has fewer cycles than by default.
 const MHZ: u64 = 80;
 
 pub fn figure(setup: &Setup) -> Figure {
     let base = Config {
-        machine: Machine { mhz: MHZ, ..setup.ours(2).base.machine },
+        mhz: MHZ,
+        scheduler: setup.scheduler.unwrap_or_default(),
         pcpus: 2,
         vms: 2,
         vcpus: 2,

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use ui::number::Spread;
 use ui::text::plural;
 
-use super::host::{Config, Machine};
+use super::host::Config;
 use super::plot::{Plot, Series, Shape};
 use super::run::{run_all, spread};
 use super::scheduler::Rule;
@@ -81,8 +81,8 @@ pub type Sweep = Vec<Vec<Vec<Report>>>;
 
 impl Setup {
     fn host(&self, vms: usize, rule: Rule) -> HostOf {
-        let machine = Machine { scheduler: self.scheduler.unwrap_or(rule), ..Machine::DEFAULT };
-        let base = Config { machine, vms: self.vms.unwrap_or(vms), ..self.base.clone() };
+        let scheduler = self.scheduler.unwrap_or(rule);
+        let base = Config { scheduler, vms: self.vms.unwrap_or(vms), ..self.base.clone() };
         HostOf { base, seeds: self.seeds }
     }
 
@@ -115,9 +115,9 @@ impl HostOf {
     }
 
     pub fn text(&self) -> String {
-        let Config { pcpus, vms, vcpus, machine, .. } = &self.base;
+        let Config { pcpus, vms, vcpus, scheduler, .. } = &self.base;
         let (vms, seeds) = (plural(*vms as u64, "VM"), plural(self.seeds, "seed"));
-        let rule = if machine.scheduler == Rule::Cfs { "CFS" } else { "EEVDF" };
+        let rule = if *scheduler == Rule::Cfs { "CFS" } else { "EEVDF" };
         format!("{pcpus} pCPUs, {vms} of {vcpus} vCPUs, {rule}; {seeds}")
     }
 }

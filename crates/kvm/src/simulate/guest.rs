@@ -1,9 +1,13 @@
 //! Actions of running vCPUs: operations, locks, barriers, and halting.
 
 use super::events::Event;
-use super::host::{Doing, Host, State};
+use super::host::{Doing, Host, State, cost};
 use super::lock::{Kind, Lock};
 use super::workload::about;
+
+/// KVM's halt_poll_ns, and the first step of a vCPU's poll window.
+const HALT_POLL_US: u64 = 200;
+const HALT_POLL_FIRST_US: u64 = 10;
 
 impl Host {
     /// Enter the guest: the current vCPU of this CPU continues.
@@ -63,8 +67,7 @@ impl Host {
             Kind::Queue => 0,
             _ => vm.locks[lock].waiters().filter(|&w| self.spins_now(w, lock)).count(),
         };
-        let machine = &self.config.machine;
-        let transfer = machine.handover + machine.contender * contenders as u64;
+        let transfer = cost::HANDOVER + cost::CONTENDER * contenders as u64;
         let mean = self.workload().critical;
         let left = transfer + about(mean, &mut self.vcpus[id].random);
         self.vcpus[id].spun = 0;
@@ -129,7 +132,7 @@ impl Host {
     /// Send each waiting vCPU an interrupt, one after the other.
     fn open_barrier(&mut self, vm: usize) {
         for (i, id) in std::mem::take(&mut self.vms[vm].arrived).into_iter().enumerate() {
-            let at = self.now + self.config.machine.interrupt * (i as u64 + 1);
+            let at = self.now + cost::INTERRUPT * (i as u64 + 1);
             self.events.push(at, Event::Wake(id), self.vcpus[id].generation);
         }
     }
@@ -144,8 +147,8 @@ impl Host {
 
     /// Update the vCPU's poll window after a halt, by KVM's rule (virt/kvm/kvm_main.c).
     pub(super) fn learn_poll(&mut self, id: usize) {
-        let most = self.cycles(self.config.machine.halt_poll_us);
-        let first = self.cycles(self.config.machine.halt_poll_first_us);
+        let most = self.cycles(HALT_POLL_US);
+        let first = self.cycles(HALT_POLL_FIRST_US);
         let halted = self.now - self.vcpus[id].halted;
         let poll = &mut self.vcpus[id].poll;
         if halted > most {

@@ -9,48 +9,30 @@ use super::stats::{Point, Stats, Times};
 use super::window::{self, Controller, Policy};
 use super::workload::{WORKLOADS, Workload, about};
 
-/// Costs of the host's actions in cycles, and its rules. docs/operate/kvm-simulation.md has the
-/// sources of the numbers.
-#[derive(Clone, Copy, Debug)]
-pub struct Machine {
-    pub mhz: u64,
-    pub scheduler: Rule,
-    pub slice_us: u64,
+/// Costs of the host's actions, in cycles. docs/operate/kvm-simulation.md has the sources of the
+/// numbers.
+pub(super) mod cost {
     /// From a VM exit to the next entry of the same vCPU, including the handling of the exit.
-    pub exit: u64,
+    pub const EXIT: u64 = 2200;
     /// Additional cost if another vCPU is entered.
-    pub switch: u64,
+    pub const SWITCH: u64 = 1800;
     /// Transfer of a lock from one CPU to another.
-    pub handover: u64,
+    pub const HANDOVER: u64 = 80;
     /// Additional cost of a transfer for each further CPU that spins on the same word.
-    pub contender: u64,
+    pub const CONTENDER: u64 = 20;
     /// From sending an interrupt to waking the vCPU.
-    pub interrupt: u64,
-    /// KVM's halt_poll_ns, and the first step of a vCPU's poll window.
-    pub halt_poll_us: u64,
-    pub halt_poll_first_us: u64,
-    pub balance_us: u64,
+    pub const INTERRUPT: u64 = 2000;
 }
 
-impl Machine {
-    pub const DEFAULT: Machine = Machine {
-        mhz: 2000,
-        scheduler: Rule::Eevdf,
-        slice_us: 3000,
-        exit: 2200,
-        switch: 1800,
-        handover: 80,
-        contender: 20,
-        interrupt: 2000,
-        halt_poll_us: 200,
-        halt_poll_first_us: 10,
-        balance_us: 8000,
-    };
-}
+/// Slice of the host's scheduler, and the time between two balances of a CPU's load.
+const SLICE_US: u64 = 3000;
+const BALANCE_US: u64 = 8000;
 
 #[derive(Clone, Debug)]
 pub struct Config {
-    pub machine: Machine,
+    /// Clock of the physical CPUs.
+    pub mhz: u64,
+    pub scheduler: Rule,
     pub pcpus: usize,
     pub vms: usize,
     pub vcpus: usize,
@@ -72,7 +54,8 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Config {
         Config {
-            machine: Machine::DEFAULT,
+            mhz: 2000,
+            scheduler: Rule::Eevdf,
             pcpus: 16,
             vms: 4,
             vcpus: 16,
@@ -195,11 +178,9 @@ pub struct Host {
 impl Host {
     pub fn new(config: Config) -> Host {
         let mut random = fastrand::Rng::with_seed(config.seed);
-        let slice = config.machine.slice_us * config.machine.mhz;
-        let cpus = (0..config.pcpus).map(|_| Cpu {
-            queue: RunQueue::new(slice, config.machine.scheduler),
-            ..Cpu::default()
-        });
+        let slice = SLICE_US * config.mhz;
+        let cpus = (0..config.pcpus)
+            .map(|_| Cpu { queue: RunQueue::new(slice, config.scheduler), ..Cpu::default() });
         let controller = || match config.policy {
             Policy::Apple(setup) => Some(Controller::new(setup)),
             _ => None,
@@ -240,8 +221,7 @@ impl Host {
         }
         for cpu in 0..self.cpus.len() {
             self.schedule(cpu, Cause::Scheduler);
-            let phase =
-                self.cycles(self.config.machine.balance_us) * cpu as u64 / self.cpus.len() as u64;
+            let phase = self.cycles(BALANCE_US) * cpu as u64 / self.cpus.len() as u64;
             self.events.push(phase, Event::Balance(cpu), 0);
         }
         let second = self.second();
@@ -257,17 +237,17 @@ impl Host {
     }
 
     pub(super) fn cycles(&self, us: u64) -> u64 {
-        us * self.config.machine.mhz
+        us * self.config.mhz
     }
 
     /// Cycles of a second.
     pub(super) fn second(&self) -> f64 {
-        1e6 * self.config.machine.mhz as f64
+        1e6 * self.config.mhz as f64
     }
 
     /// Run to the end, which advances the bar by 1000.
     pub fn run(&mut self, bar: &ProgressBar) {
-        let end = (self.config.seconds * 1e6 * self.config.machine.mhz as f64) as u64;
+        let end = (self.config.seconds * 1e6 * self.config.mhz as f64) as u64;
         let mut shown = 0;
         while let Some((at, event, generation)) = self.events.pop() {
             if at > end {
@@ -490,10 +470,10 @@ impl Host {
         vcpu.ready = false;
         vcpu.preempted = false;
         // State::Exit has already charged a yielder's exit.
-        let exit = if matches!(cause, Cause::Yield(_)) { 0 } else { self.config.machine.exit };
+        let exit = if matches!(cause, Cause::Yield(_)) { 0 } else { cost::EXIT };
         let mut time = exit;
         if before != Some(id) {
-            time += self.config.machine.switch;
+            time += cost::SWITCH;
             // KVM resets the window in vmx_vcpu_load() (ple_window_shrink).
             vcpu.window = window::DEFAULT;
         }
@@ -516,8 +496,7 @@ impl Host {
         let last = self.vcpus[id].cpu;
         if self.cpus[last].queue.current == Some(id) {
             self.charge(last);
-            let time = self.config.machine.exit;
-            return self.busy(last, State::Enter(Cause::Scheduler), time);
+            return self.busy(last, State::Enter(Cause::Scheduler), cost::EXIT);
         }
         self.vcpus[id].ready = true;
         let idle = |c: &usize| self.cpus[*c].state == State::Idle;
@@ -562,7 +541,7 @@ impl Host {
             }
             _ => self.arm(cpu),
         }
-        let next = self.now + self.cycles(self.config.machine.balance_us);
+        let next = self.now + self.cycles(BALANCE_US);
         self.events.push(next, Event::Balance(cpu), 0);
     }
 

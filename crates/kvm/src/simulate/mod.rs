@@ -30,7 +30,7 @@ use ui::number::Spread;
 use ui::time::Unit;
 
 use figures::{Name, Setup, run_seeds};
-use host::{Config, Machine};
+use host::Config;
 use run::spread;
 use scheduler::Rule;
 use stats::Report;
@@ -163,11 +163,10 @@ enum Counts {
 impl SimulateArgs {
     /// Settings of a single run, and of figures that have no own ones.
     fn config(&self, seconds: f64) -> Config {
-        let Config { machine, vms, .. } = Config::default();
         Config {
-            machine: Machine { scheduler: self.scheduler.unwrap_or_default(), ..machine },
+            scheduler: self.scheduler.unwrap_or_default(),
             pcpus: self.pcpus,
-            vms: self.vms.unwrap_or(vms),
+            vms: self.vms.unwrap_or(4),
             vcpus: self.vcpus,
             phases: vec![(0.0, self.workload)],
             policy: self.policy(),
@@ -267,7 +266,7 @@ struct Single {
 fn single(args: &SimulateArgs) -> anyhow::Result<i32> {
     let output = args.json.open()?;
     let config = args.config(1.0);
-    let (scheduler, vms) = (config.machine.scheduler, config.vms);
+    let (scheduler, vms) = (config.scheduler, config.vms);
     let runs = run_seeds([config].into_iter(), args.seeds.unwrap_or(1)).concat();
     let throughput = figures::throughput(&runs);
     let document = Single {

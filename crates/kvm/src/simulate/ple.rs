@@ -1,7 +1,7 @@
 //! PLE exits, and the directed yields that follow them, as in KVM (kvm_vcpu_on_spin() in
 //! virt/kvm/kvm_main.c, and yield_to() in the scheduler).
 
-use super::host::{Cause, Host, State};
+use super::host::{Cause, Host, State, cost};
 use super::window::{self, Policy};
 
 /// Result of yield_to().
@@ -46,8 +46,7 @@ impl Host {
         if self.config.epochs && vm == 0 && self.vms[0].stats.exits.is_multiple_of(1000) {
             self.epochs.extend(self.window_of(0));
         }
-        let time = self.config.machine.exit;
-        self.busy(cpu, State::Exit, time);
+        self.busy(cpu, State::Exit, cost::EXIT);
     }
 
     /// kvm_vcpu_on_spin(): try the VM's vCPUs by turns, starting after the one helped last.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use plotters::prelude::*;
 use serde::Serialize;
+use ui::number::short;
 
 #[derive(Serialize)]
 pub struct Plot {
@@ -121,29 +122,9 @@ fn paint(plot: &Plot, svg: &mut String) -> Result<(), Box<dyn std::error::Error>
     Ok(())
 }
 
-/// Format a number for an axis: 1500000 as "1.5M".
-fn short(number: f64) -> String {
-    let (scaled, unit) = match number.abs() {
-        n if n >= 1e6 => (number / 1e6, "M"),
-        n if n >= 1e4 => (number / 1e3, "k"),
-        _ => (number, ""),
-    };
-    let text = format!("{scaled:.2}");
-    format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn numbers() {
-        assert_eq!(short(0.0), "0");
-        assert_eq!(short(0.25), "0.25");
-        assert_eq!(short(100.0), "100");
-        assert_eq!(short(32768.0), "32.77k");
-        assert_eq!(short(1.5e6), "1.5M");
-    }
 
     #[test]
     fn every_shape_is_drawn() {

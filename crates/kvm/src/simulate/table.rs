@@ -1,6 +1,7 @@
 //! A figure's numbers, for the terminal or as JSON.
 
 use serde::Serialize;
+use ui::text::row;
 
 use super::plot::Plot;
 
@@ -33,24 +34,16 @@ impl Table {
     pub fn text(&self) -> String {
         let lines = || std::iter::once(&self.columns).chain(&self.rows);
         let width = |i: usize| {
-            lines().filter_map(|l| l.get(i)).map(|c| c.chars().count()).max().unwrap_or(0)
+            let lengths = lines().filter_map(|line| line.get(i)).map(|cell| cell.chars().count());
+            let most = lengths.max().unwrap_or(0) as isize;
+            // Two spaces are between columns.
+            if i == 0 { -most } else { most + 1 }
         };
-        let widths: Vec<usize> = (0..self.columns.len()).map(width).collect();
-        let mut text =
-            if self.title.is_empty() { String::new() } else { self.title.clone() + "\n" };
-        for line in lines() {
-            let cells = line.iter().zip(&widths).enumerate().map(|(i, (cell, &width))| match i {
-                0 => format!("{cell:<width$}"),
-                _ => format!("  {cell:>width$}"),
-            });
-            text += cells.collect::<String>().trim_end();
-            text.push('\n');
-        }
-        for line in self.note.lines() {
-            text += line;
-            text.push('\n');
-        }
-        text
+        let widths: Vec<isize> = (0..self.columns.len()).map(width).collect();
+        let mut text: Vec<String> = self.title.lines().map(String::from).collect();
+        text.extend(lines().map(|line| row(&widths, line).trim_end().to_string()));
+        text.extend(self.note.lines().map(String::from));
+        text.join("\n") + "\n"
     }
 }
 

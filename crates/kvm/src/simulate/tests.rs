@@ -51,7 +51,7 @@ proptest! {
         let mut config = config(pcpus, vms, vcpus, WORKLOADS[w].name, POLICIES[p]);
         config.phases.push((0.01, &WORKLOADS[other]));
         (config.seed, config.stacked, config.warm_up) = (seed, stacked, 0.0);
-        let total = (config.seconds * 1e6) as u64 * config.machine.mhz * pcpus as u64;
+        let total = (config.seconds * 1e6) as u64 * config.mhz * pcpus as u64;
         let report = run(config);
         let t = &report.cpu_cycles;
         prop_assert_eq!(words::sum(t), total);

@@ -62,17 +62,10 @@ pub struct AppleSetup {
 }
 
 impl AppleSetup {
-    /// The paper's parameters: T0 8192, bounds 4096 and 32768, a fixed step of 1024, no margin,
-    /// epochs of 1000 PLE exits.
+    /// The paper's parameters.
     pub const PAPER: AppleSetup = AppleSetup {
-        limits: Limits {
-            lower: 4096,
-            upper: 32_768,
-            step: 1024,
-            step_permille: 0,
-            margin_permille: 0,
-        },
-        start: 8192,
+        limits: Limits::PAPER,
+        start: Limits::PAPERS_START,
         epoch: 1000,
         counts_remote: false,
         counts_cut: false,

@@ -21,105 +21,93 @@ pub struct Workload {
     pub sleep: Option<(u32, u64)>,
 }
 
+/// One ticket lock in kernel mode, without barriers and sleep: workloads name their differences.
+const KERNEL: Workload = Workload {
+    name: "",
+    about: "",
+    kind: Kind::Ticket,
+    locks: 1,
+    critical: 0,
+    outside: 0,
+    user: false,
+    barrier: None,
+    sleep: None,
+};
+const USER: Workload = Workload { user: true, ..KERNEL };
+
 pub const WORKLOADS: &[Workload] = &[
     Workload {
         name: "ticket",
         about: "one ticket lock, and little else",
-        kind: Kind::Ticket,
-        locks: 1,
         critical: 2_000,
         outside: 9_000,
-        user: false,
-        barrier: None,
-        sleep: None,
+        ..KERNEL
     },
     Workload {
         name: "hackbench",
         about: "messages: short critical sections of 8 ticket locks",
-        kind: Kind::Ticket,
         locks: 8,
         critical: 300,
         outside: 3_000,
-        user: false,
-        barrier: None,
-        sleep: None,
+        ..KERNEL
     },
     Workload {
         name: "kernbench",
         about: "compiling: user mode, and now and then one of 16 ticket locks",
-        kind: Kind::Ticket,
         locks: 16,
         critical: 1_000,
         outside: 20_000,
-        user: true,
-        barrier: None,
-        sleep: None,
+        ..USER
     },
     Workload {
         name: "dbench",
         about: "files: long critical sections of one TTAS lock, and waiting for disks",
         kind: Kind::Ttas,
-        locks: 1,
         critical: 12_000,
         outside: 60_000,
-        user: false,
-        barrier: None,
         sleep: Some((100, 300_000)),
+        ..KERNEL
     },
     Workload {
         name: "ebizzy",
         about: "page faults: one TTAS lock that is busy most of the time",
         kind: Kind::Ttas,
-        locks: 1,
         critical: 4_000,
         outside: 20_000,
-        user: true,
-        barrier: None,
-        sleep: None,
+        ..USER
     },
     Workload {
         name: "streamcluster",
         about: "a barrier after each operation: the lock of a futex bucket, then sleep",
-        kind: Kind::Ticket,
-        locks: 1,
         critical: 1_500,
         outside: 60_000,
-        user: true,
         barrier: Some(1),
-        sleep: None,
+        ..USER
     },
     Workload {
         name: "dedup",
         about: "a pipeline: page faults and queues under 4 ticket locks, short sleeps",
-        kind: Kind::Ticket,
         locks: 4,
         critical: 3_000,
         outside: 15_000,
-        user: true,
-        barrier: None,
         sleep: Some((50, 200_000)),
+        ..USER
     },
     Workload {
         name: "raytrace",
         about: "user mode, and now and then the one ticket lock of a task queue",
-        kind: Kind::Ticket,
-        locks: 1,
         critical: 2_000,
         outside: 100_000,
-        user: true,
-        barrier: None,
-        sleep: None,
+        ..USER
     },
     Workload {
         name: "barrier",
         about: "a queued lock, and a barrier of all vCPUs every 50 operations",
         kind: Kind::Queue,
-        locks: 1,
         critical: 1_500,
         outside: 40_000,
-        user: true,
         barrier: Some(50),
-        sleep: None,
+        ..USER
     },
 ];
 
