@@ -2,6 +2,7 @@
 //! memfds that survive it, affinity, capabilities, clocks.
 
 use std::ffi::{CString, OsStr, OsString};
+use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::os::fd::{FromRawFd as _, OwnedFd};
@@ -122,12 +123,12 @@ pub fn signal(pid: i32, signal: Signal) {
 }
 
 /// Return whether the process exists.
-pub fn exists(pid: i32) -> bool {
-    Path::new("/proc").join(pid.to_string()).exists()
+pub fn exists(pid: impl Display) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
 }
 
 /// Return the name of a process, without control characters; "?" if it has ended.
-pub fn name(pid: i32) -> String {
+pub fn name(pid: impl Display) -> String {
     let name = fs::read_to_string(format!("/proc/{pid}/comm"));
     name.map_or("?".into(), |name| ui::terminal::plain(name.trim_end()))
 }

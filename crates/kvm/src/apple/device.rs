@@ -2,7 +2,6 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
@@ -64,9 +63,7 @@ pub struct Device {
 impl Device {
     pub fn open(path: &Path, to_change: bool) -> anyhow::Result<Device> {
         // Never create a file. Each request is one write.
-        let open =
-            OpenOptions::new().read(true).write(to_change).custom_flags(libc::O_CLOEXEC).open(path);
-        match open {
+        match OpenOptions::new().read(true).write(to_change).open(path) {
             Ok(file) => Ok(Device { file, path: path.into() }),
             Err(e) if e.kind() == io::ErrorKind::PermissionDenied => {
                 bail!("cannot open {}: permission denied; run as root", path.display())

@@ -8,9 +8,10 @@ use bytemuck::{Pod, Zeroable, bytes_of, cast_slice, pod_read_unaligned};
 use libbpf_rs::{Link, MapCore as _, MapFlags, Object, ObjectBuilder};
 
 use super::counts::Counts;
-use super::{exists, name};
+use super::name;
 use crate::host::{self, Pauses};
 use os::btf::Types;
+use os::process::exists;
 
 /// Aligned for libbpf, which reads structures in place.
 #[repr(C, align(64))]

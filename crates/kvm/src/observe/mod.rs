@@ -18,6 +18,7 @@ use load::Observer;
 use prometheus::Exporter;
 use show::Interval;
 
+use os::process::exists;
 use os::stop::Stop;
 use ui::terminal;
 
@@ -126,17 +127,12 @@ fn check_process(pid: u32) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Returns whether the process exists.
-fn exists(pid: u32) -> bool {
-    os::process::exists(pid as i32)
-}
-
 /// The user's name for a VM: QEMU's -name, otherwise the process's name.
 fn name(pid: u32) -> String {
     let arguments = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let arguments: Vec<String> =
         arguments.split(|&b| b == 0).map(|a| String::from_utf8_lossy(a).into_owned()).collect();
-    named(&arguments).unwrap_or_else(|| os::process::name(pid as i32))
+    named(&arguments).unwrap_or_else(|| os::process::name(pid))
 }
 
 fn named(arguments: &[String]) -> Option<String> {

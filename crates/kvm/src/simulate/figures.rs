@@ -54,7 +54,7 @@ pub enum Name {
 
 pub const WINDOWS: [u32; 8] = [512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536];
 /// Number of WINDOWS up to 32768, the paper's largest window.
-pub const PAPERS_WINDOWS: usize = 7;
+const PAPERS_WINDOWS: usize = 7;
 /// APPLE with the paper's parameters.
 const PAPERS_APPLE: Policy = Policy::Apple(AppleSetup::PAPER);
 
