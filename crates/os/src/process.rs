@@ -70,14 +70,8 @@ pub fn execve(path: &Path, argv: &[OsString], environment: &Environment) -> io::
         Ok(argv) => argv,
         Err(e) => return e,
     };
-    let envp = environment.strings();
-    let pointers = |list: &[CString]| -> Vec<*const libc::c_char> {
-        list.iter().map(|s| s.as_ptr()).chain([std::ptr::null()]).collect()
-    };
-    let (argv_pointers, envp_pointers) = (pointers(&argv), pointers(&envp));
-    // SAFETY: both lists end in NULL and point to strings that live until the call returns.
-    unsafe { libc::execve(path.as_ptr(), argv_pointers.as_ptr(), envp_pointers.as_ptr()) };
-    io::Error::last_os_error()
+    let Err(error) = nix::unistd::execve(&path, &argv, &environment.strings());
+    error.into()
 }
 
 /// Create a memfd that survives an exec. Its number is high if possible, because some programs
@@ -152,9 +146,7 @@ pub fn is_admin() -> bool {
 
 /// Return the mask of this process's effective capabilities; 0 if it cannot be read.
 fn capabilities() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|l| l.strip_prefix("CapEff:"));
-    line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0)
+    Process::myself().and_then(|p| p.status()).map_or(0, |status| status.capeff)
 }
 
 /// Return whether lockdown forbids all BPF programs, also root's, to read the kernel's memory.

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Instant;
 
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use procfs::process::Process;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 pub struct Stop {
@@ -16,11 +17,19 @@ pub struct Stop {
 }
 
 impl Stop {
-    /// Install handlers for SIGINT, SIGTERM and SIGHUP. The second signal ends the process at once.
+    /// Install handlers for SIGINT, SIGTERM and SIGHUP, unless it is ignored, as by nohup(1). The
+    /// second signal ends the process at once.
     pub fn on_signals() -> io::Result<Stop> {
         let asked = Arc::new(AtomicBool::new(false));
         let (woken, waker) = UnixStream::pair()?;
+        let status = Process::myself().and_then(|p| p.status());
+        let is_ignored = |signal: i32| {
+            status.as_ref().is_ok_and(|status| status.sigign >> (signal - 1) & 1 != 0)
+        };
         for signal in [SIGINT, SIGTERM, SIGHUP] {
+            if signal == SIGHUP && is_ignored(signal) {
+                continue;
+            }
             signal_hook::flag::register_conditional_shutdown(signal, 1, asked.clone())?;
             signal_hook::flag::register(signal, asked.clone())?;
             signal_hook::low_level::pipe::register(signal, waker.try_clone()?)?;
@@ -54,15 +63,4 @@ impl Stop {
         // An error counts as a wake-up: callers check the time.
         let _ = poll(&mut wanted, PollTimeout::from(milliseconds));
     }
-}
-
-/// Return a flag that SIGINT or SIGTERM sets. A second signal ends the process at once, with exit
-/// code 1.
-pub fn end_when_asked() -> io::Result<Arc<AtomicBool>> {
-    let ended = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 1, ended.clone())?;
-        signal_hook::flag::register(signal, ended.clone())?;
-    }
-    Ok(ended)
 }

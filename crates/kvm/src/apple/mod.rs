@@ -8,10 +8,9 @@ mod waste;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use clap::Args;
 use nix::errno::Errno;
 use ui::exit::Failure;
@@ -110,7 +109,7 @@ pub fn apple(args: &AppleArgs) -> anyhow::Result<i32> {
         let text = format!("--lower={lower} is above --upper={upper}");
         return Err(Failure::wrong_use(text).into());
     }
-    let ended = os::stop::end_when_asked()?;
+    let stop = os::stop::Stop::on_signals()?;
     let mut device = Device::open(&args.device, args.apply)?;
     let first = device.read()?;
     let unit = waste::window_unit(&first.module);
@@ -131,7 +130,7 @@ pub fn apple(args: &AppleArgs) -> anyhow::Result<i32> {
     loop {
         let snapshot = device.read()?;
         control.look(&mut device, &snapshot)?;
-        let is_over = ended.load(Relaxed) || args.duration.is_some_and(|d| begin.elapsed() >= d);
+        let is_over = stop.asked() || args.duration.is_some_and(|d| begin.elapsed() >= d);
         let since = reported.elapsed();
         if since >= args.interval || (is_over && reports == 0) {
             ui::output::print(control.report(since.as_secs_f64()).as_bytes())?;

@@ -12,7 +12,6 @@ mod topology;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -24,7 +23,7 @@ use allocation::{Application, Kind, Share};
 use feedback::Feedback;
 use metrics::Metrics;
 use options::Limits;
-use os::stop::end_when_asked;
+use os::stop::Stop;
 use progress::Rates;
 use server::{Report, Server, Target};
 use watch::activity::Id;
@@ -121,7 +120,7 @@ pub fn manager(args: &ManagerArgs) -> anyhow::Result<i32> {
 fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
     let period = args.period;
     let min_threshold = args.min_threshold;
-    let ended = end_when_asked()?;
+    let stop = Stop::on_signals()?;
     let mut server = if args.dry_run { None } else { Some(listen(args)?) };
     let metrics = args.metrics.map(Metrics::serve).transpose()?;
     if let Some(metrics) = metrics.as_ref().filter(|_| !args.quiet) {
@@ -134,7 +133,7 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
     let (mut rates, mut caps) = (Rates::default(), BTreeMap::new());
     let mut idle_for = BTreeMap::new();
     let mut last = None;
-    while !ended.load(Relaxed) {
+    while !stop.asked() {
         let mut seen = match &mut server {
             Some(server) => {
                 let mut failed = Ok(());
