@@ -7,6 +7,7 @@ mod memory;
 use std::ffi::{c_int, c_long, c_uint, c_void};
 
 use serde::Serialize;
+use zerocopy::{Immutable, IntoBytes, TryFromBytes};
 
 use memory::Looking;
 // Its decoder in C, which the interpreter calls.
@@ -29,7 +30,11 @@ struct Memory {
     again: unsafe extern "C" fn(usize, *mut c_void, c_uint) -> c_long,
 }
 
-static MEMORY: Memory = Memory { load: memory::load, fetch: memory::fetch, again: memory::again };
+static MEMORY: Memory = Memory {
+    load: memory::callback::<{ memory::SNAPSHOT }>,
+    fetch: memory::callback::<{ memory::CODE }>,
+    again: memory::callback::<{ memory::NOW }>,
+};
 
 /// `struct orbit_attempt`
 #[repr(C)]
@@ -57,8 +62,9 @@ unsafe extern "C" {
 }
 
 /// `enum scx_verdict`
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, TryFromBytes, IntoBytes, Immutable)]
 #[serde(rename_all = "lowercase")]
+#[repr(u32)]
 pub enum Verdict {
     /// Not decided: no thread is preempted there.
     Unknown,

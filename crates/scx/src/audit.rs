@@ -4,12 +4,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
+use libbpf_rs::{MapFlags, MapHandle};
 use serde_json::{Value, json};
 
 use super::layout::{AuditCounts, Counts, Program, ScanCounts, Site, SiteInfo};
 use super::load::{self, Scheduler};
-use super::sites;
+use super::{maps, sites};
 use judge::Verdict;
 
 /// A site whose positives are counted.
@@ -75,18 +75,17 @@ impl Auditor {
         let present: HashSet<Site> = all.iter().map(|(site, _)| *site).collect();
         self.ledger.sites.retain(|site, _| present.contains(site));
         // The kernel drops the programs that were scanned longest ago: drop their sums, too.
-        let scanned: HashSet<Program> =
-            self.scans.keys().filter_map(|key| Program::parse(&key)).collect();
+        let scanned: HashSet<Program> = maps::keys(&self.scans).into_iter().collect();
         let audits = &self.audits;
         self.ledger.sums.retain(|program, _| {
             let stays = *program == Program::ALL || scanned.contains(program);
             if !stays {
-                let _ = audits.delete(&program.bytes());
+                maps::delete(audits, program);
             }
             stays
         });
         for (program, sum) in &self.ledger.sums {
-            audits.update(&program.bytes(), &sum.bytes(), MapFlags::ANY)?;
+            maps::put(audits, program, sum, MapFlags::ANY)?;
         }
         Ok(())
     }
@@ -157,16 +156,13 @@ pub struct Scans {
 
 impl Scans {
     pub fn read(counts: &Counts, scans: &MapHandle, audits: &MapHandle) -> Scans {
-        let audit = |program: &Program| {
-            let bytes = audits.lookup(&program.bytes(), MapFlags::ANY).ok().flatten();
-            bytes.and_then(|b| AuditCounts::parse(&b)).unwrap_or_default()
-        };
-        let row = |key: &[u8]| {
-            let program = Program::parse(key)?;
-            let scans = ScanCounts::parse(&scans.lookup(key, MapFlags::ANY).ok()??)?;
+        let audit =
+            |program: &Program| -> AuditCounts { maps::get(audits, program).unwrap_or_default() };
+        let row = |program: Program| {
+            let scans = maps::get(scans, &program)?;
             Some((program, Row { scans, audit: audit(&program) }))
         };
-        let mut programs: Vec<_> = scans.keys().filter_map(|key| row(&key)).collect();
+        let mut programs: Vec<_> = maps::keys(scans).into_iter().filter_map(row).collect();
         programs.sort_by_key(|(program, row)| (std::cmp::Reverse(row.scans.tries), program.pid));
         let all = ScanCounts { tries: counts.tries, positives: counts.positives };
         Scans { total: Row { scans: all, audit: audit(&Program::ALL) }, programs }
@@ -232,11 +228,11 @@ mod tests {
     }
 
     fn site(pid: u32, ip: u64) -> Site {
-        Site { ip, pid }
+        Site::new(pid, ip)
     }
 
     fn info(verdict: Verdict, seen: u64) -> SiteInfo {
-        SiteInfo { verdict, seen, kicks: 0 }
+        SiteInfo::new(verdict, seen, 0)
     }
 
     fn sums(ledger: &Ledger, program: Program) -> (u64, u64) {

@@ -1,15 +1,15 @@
 //! Last-branch records and cache-miss counts (bpf/scx_branches.bpf.h): which of them this machine's
 //! CPUs support, a test that they work, and the perf events that provide them.
 
-use std::os::fd::{AsRawFd as _, IntoRawFd as _, OwnedFd};
+use std::os::fd::{AsRawFd as _, IntoRawFd as _};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
-use libbpf_sys as bpf;
+use perf_event::events::{Cache, CacheId, CacheOp, CacheResult, Hardware as Cpu, Software};
+use perf_event::{Builder, Counter, SampleBranchFlag, SampleFlag};
 use serde::Serialize;
 
-use super::events::{attributes, clock, open};
 use super::layout::Trial;
 use super::load::{self, Scheduler};
 
@@ -37,8 +37,7 @@ pub struct Hardware {
 impl Hardware {
     /// Try to open each event for this thread, and close it again.
     pub fn probe() -> Hardware {
-        let [branches, l1d, dtlb] =
-            Source::Hardware.events().map(|mut event| open(&mut event, 0, -1, None).is_ok());
+        let [branches, l1d, dtlb] = Source::Hardware.events().map(|event| event.build().is_ok());
         Hardware { branches, l1d_misses: l1d, dtlb_misses: dtlb }
     }
 
@@ -61,32 +60,31 @@ pub enum Source {
 }
 
 impl Source {
-    /// The events in the order of bpf/scx_branches.bpf.h.
-    fn events(self) -> [bpf::perf_event_attr; COUNTERS] {
-        let miss = |cache: bpf::perf_hw_cache_id| {
-            let read = u64::from(bpf::PERF_COUNT_HW_CACHE_OP_READ) << 8;
-            let missed = u64::from(bpf::PERF_COUNT_HW_CACHE_RESULT_MISS) << 16;
-            attributes(bpf::PERF_TYPE_HW_CACHE, u64::from(cache) | read | missed)
-        };
-        let software =
-            |event: bpf::perf_sw_ids| attributes(bpf::PERF_TYPE_SOFTWARE, u64::from(event));
+    /// The events in the order of bpf/scx_branches.bpf.h. They count user code only.
+    fn events(self) -> [Builder<'static>; COUNTERS] {
         if self == Source::Software {
-            return [
-                software(bpf::PERF_COUNT_SW_DUMMY),
-                software(bpf::PERF_COUNT_SW_EMULATION_FAULTS),
-                software(bpf::PERF_COUNT_SW_ALIGNMENT_FAULTS),
-            ];
+            return [Software::DUMMY, Software::EMULATION_FAULTS, Software::ALIGNMENT_FAULTS]
+                .map(Builder::new);
         }
+        let (operation, result) = (CacheOp::READ, CacheResult::MISS);
+        let misses = |which| Builder::new(Cache { which, operation, result });
         // The period is so long that the event seldom takes a sample, which nobody reads. The event
         // makes the CPU record branches while it counts.
-        let mut branches =
-            attributes(bpf::PERF_TYPE_HARDWARE, u64::from(bpf::PERF_COUNT_HW_CPU_CYCLES));
-        branches.__bindgen_anon_1.sample_period = 1 << 40;
-        branches.sample_type = u64::from(bpf::PERF_SAMPLE_BRANCH_STACK);
-        branches.branch_sample_type =
-            u64::from(bpf::PERF_SAMPLE_BRANCH_USER | bpf::PERF_SAMPLE_BRANCH_ANY);
-        [branches, miss(bpf::PERF_COUNT_HW_CACHE_L1D), miss(bpf::PERF_COUNT_HW_CACHE_DTLB)]
+        let mut branches = Builder::new(Cpu::CPU_CYCLES);
+        branches
+            .sample_period(1 << 40)
+            .sample(SampleFlag::BRANCH_STACK)
+            .branch_sample_type(SampleBranchFlag::USER | SampleBranchFlag::ANY);
+        [branches, misses(CacheId::L1D), misses(CacheId::DTLB)]
     }
+}
+
+/// An event that interrupts user code every `period_ns`. of_guests: interrupt the kernel, too,
+/// since interrupts of a guest are handled there.
+pub fn clock(period_ns: u64, of_guests: bool) -> Builder<'static> {
+    let mut clock = Builder::new(Software::CPU_CLOCK);
+    clock.sample_period(period_ns).exclude_kernel(!of_guests).exclude_idle(true);
+    clock
 }
 
 /// Why branch records are not used.
@@ -100,7 +98,7 @@ pub struct Refusal {
 pub struct Counters {
     source: Source,
     map: MapHandle,
-    events: Vec<OwnedFd>,
+    events: Vec<Counter>,
     cpus: Vec<u32>,
 }
 
@@ -146,12 +144,15 @@ impl Counters {
 
     /// Open the events of one CPU as one group. The kernel counts all of a group or none, so misses
     /// are counted whenever branches are recorded.
-    fn group(&self, cpu: u32) -> std::io::Result<Vec<OwnedFd>> {
-        let mut group: Vec<OwnedFd> = Vec::new();
+    fn group(&self, cpu: u32) -> std::io::Result<Vec<Counter>> {
+        let mut group: Vec<Counter> = Vec::new();
         for mut event in self.source.events() {
-            event.set_disabled(0);
-            let leader = group.first().map(|f| f.as_raw_fd());
-            group.push(open(&mut event, -1, cpu as i32, leader)?);
+            event.enabled(true).any_pid().one_cpu(cpu as usize);
+            let counter = match group.first_mut() {
+                Some(leader) => event.build_with_group(leader),
+                None => event.build(),
+            };
+            group.push(counter?);
         }
         Ok(group)
     }
@@ -183,8 +184,8 @@ pub fn find(scheduler: &Scheduler, cpus: &[u32], source: Source) -> Result<Count
 }
 
 fn try_out(scheduler: &Scheduler) -> anyhow::Result<Trial> {
-    let event = open(&mut clock(TRIAL_PERIOD_NS, false), 0, -1, None)
-        .context("cannot open a clock for this thread")?;
+    let event = clock(TRIAL_PERIOD_NS, false).build();
+    let event = event.context("cannot open a clock for this thread")?;
     let link = scheduler.program(TRY)?.attach_perf_event(event.as_raw_fd());
     let link = link.context("cannot attach the BPF program")?;
     // The link owns the descriptor now.

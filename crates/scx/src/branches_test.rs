@@ -229,12 +229,9 @@ fn events_as_on_any_machine() {
     let all = Hardware { branches: true, l1d_misses: true, dtlb_misses: true };
     assert_eq!(all.names(true), ["last-branch records", "L1D misses", "dTLB misses"]);
     // Where perf events are permitted, the substitutes of Source::Software open as a group.
-    let mut group: Vec<OwnedFd> = Vec::new();
-    for mut event in Source::Software.events() {
-        let leader = group.first().map(|f| f.as_raw_fd());
-        match open(&mut event, 0, -1, leader) {
-            Ok(event) => group.push(event),
-            Err(e) => return assert!(group.is_empty(), "{e}"),
-        }
+    let [first, others @ ..] = Source::Software.events();
+    let Ok(mut leader) = first.build() else { return };
+    for event in others {
+        event.build_with_group(&mut leader).expect("the first one opened");
     }
 }

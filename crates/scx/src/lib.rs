@@ -3,13 +3,13 @@
 
 mod audit;
 mod branches;
-mod events;
 mod find;
 mod kernel;
 mod layout;
 mod limits;
 mod load;
 mod looks;
+mod maps;
 mod refuse;
 mod report;
 mod scope;

@@ -4,12 +4,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{DataSec, MemberAttr, Struct, Var};
-use libbpf_rs::{Link, Map, MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, ProgramMut};
+use libbpf_rs::btf::types::{DataSec, Struct, Var};
+use libbpf_rs::{Link, Map, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, ProgramMut};
+use zerocopy::FromBytes as _;
 
 use super::kernel::{SchedExt, Types};
-use super::layout::{Config, Counts, Exit, State, Trial};
-use super::{branches, vcpus};
+use super::layout::{Config, Counts, Exit, Operations, State, Trial};
+use super::{branches, maps, vcpus};
 
 /// Aligned for libbpf, which reads structures in place.
 #[repr(C, align(64))]
@@ -108,7 +109,7 @@ impl Scheduler {
 
     /// Start scheduling, until `detach`, the end of this process, or an error in the scheduler.
     pub fn attach(&mut self, state: &State) -> anyhow::Result<()> {
-        self.map(STATE)?.update(&0u32.to_ne_bytes(), &state.bytes(), MapFlags::ANY)?;
+        maps::put(&self.map(STATE)?, &0u32, state, MapFlags::ANY)?;
         let link = self
             .object
             .maps_mut()
@@ -161,8 +162,7 @@ impl Scheduler {
 
     /// Results of the trial of branch records.
     pub fn trial(&self) -> anyhow::Result<Trial> {
-        let bytes = self.map(".bss.trial")?.lookup(&0u32.to_ne_bytes(), MapFlags::ANY)?;
-        bytes.and_then(|b| Trial::parse(&b)).context("the trial is missing")
+        maps::get(&self.map(".bss.trial")?, &0u32).context("the trial is missing")
     }
 
     pub fn counts(&self) -> anyhow::Result<Counts> {
@@ -171,10 +171,7 @@ impl Scheduler {
 
     /// The counts of each CPU, indexed by its number.
     pub fn counts_of_cpus(&self) -> anyhow::Result<Vec<Counts>> {
-        Ok(of_cpus(&self.map(COUNTS)?)?
-            .iter()
-            .map(|bytes| Counts::parse(bytes).unwrap_or_default())
-            .collect())
+        of_cpus(&self.map(COUNTS)?)
     }
 
     pub fn map(&self, name: &str) -> anyhow::Result<Map<'_>> {
@@ -224,12 +221,15 @@ fn load(
     Ok(object.load()?)
 }
 
-pub fn counts(map: &impl libbpf_rs::MapCore) -> anyhow::Result<Counts> {
-    Ok(Counts::sum(&of_cpus(map)?))
+/// The sums over all CPUs.
+pub fn counts(map: &impl MapCore) -> anyhow::Result<Counts> {
+    Ok(of_cpus(map)?.into_iter().fold(Counts::default(), Counts::plus))
 }
 
-fn of_cpus(map: &impl libbpf_rs::MapCore) -> anyhow::Result<Vec<Vec<u8>>> {
-    map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?.context("the counts are missing")
+fn of_cpus(map: &impl MapCore) -> anyhow::Result<Vec<Counts>> {
+    let cpus = map.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY)?;
+    let counts = |bytes: Vec<u8>| Counts::read_from_bytes(&bytes).unwrap_or_default();
+    Ok(cpus.context("the counts are missing")?.into_iter().map(counts).collect())
 }
 
 /// Wait until no sched_ext scheduler runs. Fails after END.
@@ -274,31 +274,13 @@ fn set_tunables(constants: &mut [u8], config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Set the timeout and, if `is_partial`, the flag in the program's variable. `operations` has the
-/// program's layout, which differs from the kernel's.
-fn set_operations(
-    operations: &mut [u8],
-    is_partial: bool,
-    timeout: Duration,
-) -> anyhow::Result<()> {
-    let own = Btf::from_raw(NAME, object())?.context("the program has no types")?;
-    let layout: Struct = own.type_by_name(OPERATIONS.0).context("the program has no operations")?;
-    let offset = |name: &str| -> anyhow::Result<usize> {
-        let member = layout.iter().find(|m| m.name.is_some_and(|n| n == name));
-        match member.map(|m| m.attr) {
-            Some(MemberAttr::Normal { offset }) => Ok(offset as usize / 8),
-            _ => bail!("the operations have no {name}"),
-        }
-    };
-    let milliseconds = u32::try_from(timeout.as_millis())?;
-    let at = offset("timeout_ms")?;
-    let field = operations.get_mut(at..at + 4).context("the operations are too short")?;
-    field.copy_from_slice(&milliseconds.to_ne_bytes());
+/// Set the timeout and, if `is_partial`, the flag in the program's variable.
+fn set_operations(variable: &mut [u8], is_partial: bool, timeout: Duration) -> anyhow::Result<()> {
+    let operations = Operations::mut_from_bytes(variable)
+        .map_err(|_| anyhow::anyhow!("the operations have another size"))?;
+    operations.timeout_ms = u32::try_from(timeout.as_millis())?;
     if is_partial {
-        let at = offset("flags")?;
-        let field = operations.get_mut(at..at + 8).context("the operations are too short")?;
-        let flags = u64::from_ne_bytes(field.try_into()?) | SWITCH_PARTIAL;
-        field.copy_from_slice(&flags.to_ne_bytes());
+        operations.flags |= SWITCH_PARTIAL;
     }
     Ok(())
 }
@@ -326,18 +308,13 @@ mod tests {
     }
 
     #[test]
-    fn operations_by_name() {
+    fn operations() {
         let mut open = ObjectBuilder::default().open_memory(object()).expect("an object");
         let mut map = open.maps_mut().find(|m| m.name() == OPERATIONS.1).expect("the operations");
-        let before = map.initial_value_mut().expect("a variable").to_vec();
         let value = map.initial_value_mut().expect("a variable");
-        set_operations(value, true, Duration::from_secs(7)).expect("both are there");
-        let changed: Vec<usize> = (0..before.len()).filter(|&i| before[i] != value[i]).collect();
-        // One byte of the flags, and at most four of the timeout.
-        assert!(!changed.is_empty() && changed.len() <= 5, "{changed:?}");
-        let at = changed[changed.len() - 1] / 8 * 8;
-        assert_eq!(u32::from_ne_bytes(value[at..at + 4].try_into().expect("four")), 7000);
-        set_operations(value, true, Duration::from_secs(5)).expect("both are there");
-        assert_eq!(value[changed[0]], before[changed[0]] | SWITCH_PARTIAL as u8);
+        let flags = Operations::read_from_bytes(value).expect("as long").flags;
+        set_operations(value, true, Duration::from_secs(7)).expect("as long");
+        let set = Operations::read_from_bytes(value).expect("as long");
+        assert_eq!((set.flags, set.timeout_ms), (flags | SWITCH_PARTIAL, 7000));
     }
 }

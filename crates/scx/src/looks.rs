@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use libbpf_rs::Link;
 
-use super::branches::Counters;
-use super::events::{clock, open};
+use super::branches::{Counters, clock};
 use super::kernel::SchedExt;
 use super::layout::Detector;
 use super::load::Scheduler;
@@ -138,12 +137,8 @@ impl Looks {
         }
         let program = scheduler.program(program_of(self.detector))?;
         for &cpu in &self.cpus {
-            let event = match open(
-                &mut clock(self.period_ns, scheduler.vcpus.is_ok()),
-                -1,
-                cpu as i32,
-                None,
-            ) {
+            let mut clock = clock(self.period_ns, scheduler.vcpus.is_ok());
+            let event = match clock.any_pid().one_cpu(cpu as usize).build() {
                 Ok(event) => event,
                 // The CPU has just gone offline.
                 Err(e) if e.raw_os_error() == Some(libc::ENODEV) => continue,

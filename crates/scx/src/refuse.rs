@@ -78,10 +78,10 @@ pub fn partial(types: &Types, force: bool) -> anyhow::Result<()> {
 }
 
 /// Check that no cgroup has a CPU limit: the kernel enforces limits only in its own scheduler.
-pub fn limited(only: Option<&Only>, mounts: &[(PathBuf, bool)]) -> anyhow::Result<()> {
+pub fn limited(only: Option<&Only>, roots: &[PathBuf]) -> anyhow::Result<()> {
     let found = match only {
-        Some(only) => only.limits(mounts),
-        None => limits::everywhere(mounts),
+        Some(only) => only.limits(roots),
+        None => limits::everywhere(roots),
     };
     match limit_message(&found) {
         Some(message) => bail!(message),

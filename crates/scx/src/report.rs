@@ -202,8 +202,7 @@ mod tests {
     fn tables_fit() {
         assert_eq!(MEANINGS.len(), Counts::NAMES.len());
         let many = u64::MAX / 2;
-        let words: Vec<u8> = Counts::NAMES.iter().flat_map(|_| many.to_ne_bytes()).collect();
-        let counts = Counts::parse(&words).expect("as long");
+        let counts: Counts = zerocopy::transmute!([many; Counts::NAMES.len()]);
         let lines = counts_table(&counts, 1.0, &counts);
         assert_eq!(lines.len(), 1 + Counts::NAMES.len());
         let counts = Counts { wakeups: 20, spin_ns: 3_000_000_000, ..Counts::default() };
@@ -217,8 +216,8 @@ mod tests {
             "spin_s           1.5      3.0  CPU time seen to be wasted by busy-waiting, s"
         );
         assert!(lines.iter().all(|l| l.chars().count() <= 80), "{lines:?}");
-        let (site, mut places) = (Site { ip: 16, pid: u32::MAX >> 1 }, Places::default());
-        let info = SiteInfo { verdict: Verdict::Unknown, seen: 5, kicks: 0 };
+        let (site, mut places) = (Site::new(u32::MAX >> 1, 16), Places::default());
+        let info = SiteInfo::new(Verdict::Unknown, 5, 0);
         assert_eq!(
             site_line(site, &info, "0", &mut places),
             "2147483647 ?               unknown     5       0  0x10"

@@ -9,6 +9,7 @@ use anyhow::bail;
 use procfs::process::{Process, all_processes};
 
 use super::limits;
+use os::cgroup;
 
 /// Policy of sched_setscheduler(2).
 const SCHED_EXT: i32 = 7;
@@ -38,7 +39,7 @@ impl std::str::FromStr for Only {
 impl Only {
     /// Check that the process or cgroup exists, and return it with a canonical path. A cgroup may
     /// be named by its folder, or as in /proc/PID/cgroup.
-    pub fn resolve(&self, mounts: &[(PathBuf, bool)]) -> anyhow::Result<Only> {
+    pub fn resolve(&self, roots: &[PathBuf]) -> anyhow::Result<Only> {
         match self {
             Only::Process(pid) if Path::new("/proc").join(pid.to_string()).exists() => {
                 Ok(self.clone())
@@ -47,7 +48,7 @@ impl Only {
             Only::Group(path) => {
                 let below = path.strip_prefix("/").unwrap_or(path);
                 let candidates =
-                    [path.clone()].into_iter().chain(mounts.iter().map(|(m, _)| m.join(below)));
+                    [path.clone()].into_iter().chain(roots.iter().map(|root| root.join(below)));
                 match candidates.into_iter().find(|folder| folder.join("cgroup.procs").exists()) {
                     Some(folder) => Ok(Only::Group(folder.canonicalize()?)),
                     None => bail!(
@@ -60,10 +61,10 @@ impl Only {
     }
 
     /// The files that set CPU limits for these threads.
-    pub fn limits(&self, mounts: &[(PathBuf, bool)]) -> Vec<PathBuf> {
+    pub fn limits(&self, roots: &[PathBuf]) -> Vec<PathBuf> {
         match self {
-            Only::Process(pid) => limits::of_process(*pid, mounts),
-            Only::Group(folder) => limits::of_group(folder, mounts),
+            Only::Process(pid) => limits::of_process(*pid),
+            Only::Group(folder) => limits::of_group(folder, roots),
         }
     }
 
@@ -71,9 +72,7 @@ impl Only {
         match self {
             Only::Process(pid) => descendants(*pid).into_iter().flat_map(threads_of).collect(),
             Only::Group(folder) => {
-                let mut found = HashSet::new();
-                threads_below(folder, &mut found);
-                found
+                cgroup::subtree(folder).iter().flat_map(|group| threads_in(group)).collect()
             }
         }
     }
@@ -110,18 +109,11 @@ fn threads_of(pid: u32) -> Vec<u32> {
     tasks.into_iter().flatten().flatten().map(|t| t.tid as u32).collect()
 }
 
-/// Add the threads of a cgroup and of those below it. They are listed in cgroup.threads (v2) or
-/// tasks (v1).
-fn threads_below(folder: &Path, found: &mut HashSet<u32>) {
-    let list = ["cgroup.threads", "tasks"]
-        .iter()
-        .find_map(|name| fs::read_to_string(folder.join(name)).ok());
-    found.extend(list.unwrap_or_default().lines().filter_map(|l| l.parse::<u32>().ok()));
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        if entry.file_type().is_ok_and(|kind| kind.is_dir()) {
-            threads_below(&entry.path(), found);
-        }
-    }
+/// The threads of this very cgroup, listed in cgroup.threads (v2) or tasks (v1).
+fn threads_in(folder: &Path) -> Vec<u32> {
+    let read = |name: &&str| fs::read_to_string(folder.join(name)).ok();
+    let list = ["cgroup.threads", "tasks"].iter().find_map(read).unwrap_or_default();
+    list.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
 /// The threads that were given to the scheduler, and those to give back unchanged.
@@ -217,7 +209,7 @@ mod tests {
         fs::write(root.join("a/cgroup.threads"), "5\n6\n").expect("a file");
         fs::write(root.join("a/b/tasks"), "7\n").expect("a file");
         let folder = root.join("a").canonicalize().expect("it is there");
-        let found = Only::Group("/a".into()).resolve(&[(root.clone(), true)]).expect("it is there");
+        let found = Only::Group("/a".into()).resolve(&[root.clone()]).expect("it is there");
         assert_eq!(found, Only::Group(folder));
         assert_eq!(found.threads(), HashSet::from([5, 6, 7]));
         fs::remove_dir_all(&root).expect("ours");

@@ -7,11 +7,12 @@ use std::os::fd::BorrowedFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use libbpf_rs::{MapCore as _, MapFlags, MapHandle, RingBuffer, RingBufferBuilder};
+use libbpf_rs::{MapFlags, MapHandle, RingBuffer, RingBufferBuilder};
 use procfs::process::Process;
 
 use super::layout::{self, Site, SiteInfo};
 use super::load::{self, Scheduler};
+use super::maps;
 use judge::judge;
 use judge::{Candidate, Verdict};
 
@@ -86,13 +87,13 @@ impl Sites {
         // This process has real-time priority, so its own scheduler does not run it.
         let is_own = candidate.pid == std::process::id();
         let verdict = if is_own { Verdict::Works } else { judge(candidate) };
-        let key = Site { ip: candidate.ip, pid: candidate.pid }.bytes();
-        let Ok(Some(value)) = self.map.lookup(&key, MapFlags::ANY) else { return };
-        let Some(info) = SiteInfo::parse(&value) else { return };
+        let site = Site::new(candidate.pid, candidate.ip);
+        let Some(mut info) = maps::get::<SiteInfo>(&self.map, &site) else { return };
         if info.verdict != verdict {
+            info.verdict = verdict;
             // Counts of the kernel between the two calls are lost, and the site may have been
             // dropped: neither matters.
-            let _ = self.map.update(&key, &SiteInfo { verdict, ..info }.bytes(), MapFlags::EXIST);
+            let _ = maps::put(&self.map, &site, &info, MapFlags::EXIST);
         }
     }
 
@@ -101,29 +102,23 @@ impl Sites {
     pub fn forget_ended(&mut self) -> usize {
         let mut lives: HashMap<u32, Option<Life>> = HashMap::new();
         let (mut left, mut idle) = (0, Vec::new());
-        // Collect all keys first: after a deletion, the iteration would restart at the first key.
-        let keys: Vec<Vec<u8>> = self.map.keys().collect();
-        for key in keys {
-            let Some(site) = Site::parse(&key) else { continue };
+        for site in maps::keys::<Site>(&self.map) {
             let now = *lives.entry(site.pid).or_insert_with(|| life(site.pid));
             let is_same =
                 now.is_some_and(|now| self.lives.get(&site.pid).is_none_or(|then| *then == now));
             if !is_same {
-                let _ = self.map.delete(&key);
+                maps::delete(&self.map, &site);
                 continue;
             }
             left += 1;
-            let info = self.map.lookup(&key, MapFlags::ANY).ok().flatten();
-            if info.and_then(|v| SiteInfo::parse(&v)).is_some_and(|i| i.kicks == 0) {
-                idle.push(key);
+            if maps::get::<SiteInfo>(&self.map, &site).is_some_and(|info| info.kicks == 0) {
+                idle.push(site);
             }
         }
         self.lives = lives.into_iter().filter_map(|(pid, life)| Some((pid, life?))).collect();
         if left > FULL {
             left -= idle.len();
-            idle.iter().for_each(|key| {
-                let _ = self.map.delete(key);
-            });
+            idle.iter().for_each(|site| maps::delete(&self.map, site));
         }
         left
     }
@@ -137,6 +132,5 @@ fn life(pid: u32) -> Option<Life> {
 
 /// All known sites, with their verdicts and counts.
 pub fn all(map: &MapHandle) -> Vec<(Site, SiteInfo)> {
-    let info = |key: &[u8]| SiteInfo::parse(&map.lookup(key, MapFlags::ANY).ok()??);
-    map.keys().filter_map(|key| Some((Site::parse(&key)?, info(&key)?))).collect()
+    maps::keys::<Site>(map).into_iter().filter_map(|s| Some((s, maps::get(map, &s)?))).collect()
 }

@@ -15,9 +15,9 @@ use super::load::Scheduler;
 use super::looks::Looks;
 use super::scope::{Only, Scope};
 use super::sites::Sites;
-use super::{kernel, limits, refuse, report, vcpus};
-use os::process;
+use super::{kernel, refuse, report, vcpus};
 use os::stop::Stop;
+use os::{cgroup, process};
 
 /// Start the scheduler, for machines with more threads than CPUs
 ///
@@ -157,18 +157,18 @@ enum End {
 /// Returns the exit code.
 pub fn start(args: &StartArgs) -> anyhow::Result<i32> {
     let types = refuse::machine()?;
-    let mounts = limits::mounts();
-    let only = args.only.as_ref().map(|only| only.resolve(&mounts)).transpose()?;
+    let roots = cgroup::roots("cpu");
+    let only = args.only.as_ref().map(|only| only.resolve(&roots)).transpose()?;
     if only.is_some() {
         refuse::partial(&types, args.force)?;
     }
     drop(types);
     if !args.ignore_cpu_max {
-        refuse::limited(only.as_ref(), &mounts)?;
+        refuse::limited(only.as_ref(), &roots)?;
     }
     let stop = Stop::on_signals()?;
     put_first();
-    let mut daemon = Daemon::start(args, only, mounts)?;
+    let mut daemon = Daemon::start(args, only, roots)?;
     let end = daemon.run(&stop);
     // On any result, return the threads first.
     daemon.finish()?;
@@ -178,7 +178,7 @@ pub fn start(args: &StartArgs) -> anyhow::Result<i32> {
 struct Daemon<'a> {
     args: &'a StartArgs,
     only: Option<Only>,
-    mounts: Vec<(PathBuf, bool)>,
+    roots: Vec<PathBuf>,
     config: Config,
     begin: Instant,
     // The fields from here on must be dropped in this order.
@@ -196,7 +196,7 @@ impl<'a> Daemon<'a> {
     fn start(
         args: &'a StartArgs,
         only: Option<Only>,
-        mounts: Vec<(PathBuf, bool)>,
+        roots: Vec<PathBuf>,
     ) -> anyhow::Result<Daemon<'a>> {
         let ns = |time: Duration| time.as_nanos() as u64;
         let config = Config {
@@ -229,7 +229,7 @@ impl<'a> Daemon<'a> {
         let mut daemon = Daemon {
             args,
             only,
-            mounts,
+            roots,
             config,
             begin,
             looks,
@@ -312,7 +312,7 @@ impl<'a> Daemon<'a> {
             {
                 self.audit()?;
                 let counts = self.scheduler.counts()?;
-                self.print_line(&counts.since(&told.1), &counts, (now - told.0).as_secs_f64())?;
+                self.print_line(&counts.since(told.1), &counts, (now - told.0).as_secs_f64())?;
                 told = (now, counts);
             }
         }
@@ -338,7 +338,7 @@ impl<'a> Daemon<'a> {
         }
         let limit = match self.args.ignore_cpu_max {
             true => Ok(()),
-            false => refuse::limited(Some(only), &self.mounts),
+            false => refuse::limited(Some(only), &self.roots),
         };
         Ok(limit.err().map(|e| End::Limited(e.to_string())))
     }

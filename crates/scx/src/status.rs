@@ -204,7 +204,7 @@ mod tests {
 
     fn seen() -> Seen {
         let gone = u32::MAX >> 1;
-        let info = SiteInfo { verdict: Verdict::Spins, seen: 3, kicks: 12_345 };
+        let info = SiteInfo::new(Verdict::Spins, 3, 12_345);
         Seen {
             pid: 77,
             uptime_s: 2.0,
@@ -212,7 +212,7 @@ mod tests {
             detector: Detector::Branches,
             counts: Counts { wakeups: 20, ..Counts::default() },
             scans: None,
-            sites: (0..12).map(|i| (Site { ip: i, pid: gone }, info)).collect(),
+            sites: (0..12).map(|i| (Site::new(gone, i), info)).collect(),
         }
     }
 

@@ -67,7 +67,7 @@ fn table(before: &Seen, seen: &Seen, seconds: f64, rows: usize, places: &mut Pla
     let head =
         format!("{}, process {}, for {:.0} s: {config}", load::NAME, seen.pid, seen.uptime_s);
     let mut lines = vec![head.chars().take(80).collect()];
-    lines.extend(report::counts_table(&seen.counts.since(&before.counts), seconds, &seen.counts));
+    lines.extend(report::counts_table(&seen.counts.since(before.counts), seconds, &seen.counts));
     lines.push(report::sites_head("KICKS/S"));
     let old: HashMap<Site, u64> =
         before.sites.iter().map(|(site, info)| (*site, info.kicks)).collect();
@@ -97,8 +97,7 @@ mod tests {
 
     fn seen(wakeups: u64, kicks: &[u64]) -> Seen {
         let site = |(i, &kicks): (usize, &u64)| {
-            let site = Site { ip: i as u64, pid: u32::MAX >> 1 };
-            (site, SiteInfo { verdict: Verdict::Spins, seen: 3, kicks })
+            (Site::new(u32::MAX >> 1, i as u64), SiteInfo::new(Verdict::Spins, 3, kicks))
         };
         Seen {
             pid: 77,

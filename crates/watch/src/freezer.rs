@@ -7,7 +7,7 @@ use os::cgroup;
 
 /// Return whether the process's cgroup or one above it is frozen. False if that cannot be read.
 pub fn is_frozen(pid: u32) -> bool {
-    let Some(hierarchy) = cgroup::hierarchy_of(&pid.to_string(), "freezer") else { return false };
+    let Some(hierarchy) = cgroup::hierarchy_of(pid, "freezer") else { return false };
     let Some(folder) = hierarchy.folders.first() else { return false };
     let file = folder.join(if hierarchy.v2 { "cgroup.events" } else { "freezer.state" });
     fs::read_to_string(file).is_ok_and(|text| says_so(&text))

@@ -30,7 +30,7 @@ impl Throttling {
 }
 
 fn files(pid: u32) -> Vec<PathBuf> {
-    let folders = cgroup::hierarchy_of(&pid.to_string(), "cpu").map_or(Vec::new(), |h| h.folders);
+    let folders = cgroup::hierarchy_of(pid, "cpu").map_or(Vec::new(), |h| h.folders);
     folders.into_iter().map(|folder| folder.join("cpu.stat")).filter(|file| file.exists()).collect()
 }
 
