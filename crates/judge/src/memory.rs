@@ -79,7 +79,7 @@ impl Looking {
     /// Returns a word of the snapshot, or None if it is not readable.
     pub fn word(&self, address: usize) -> Option<u64> {
         let mut bytes = [0; 8];
-        copy(address, &mut bytes, Kind::Snapshot).then(|| u64::from_ne_bytes(bytes))
+        copy::<SNAPSHOT>(address, &mut bytes).then(|| u64::from_ne_bytes(bytes))
     }
 }
 
@@ -89,56 +89,34 @@ impl Drop for Looking {
     }
 }
 
-enum Kind {
-    Snapshot,
-    Code,
-    Now,
-}
+/// What a read sees.
+pub const SNAPSHOT: u8 = 0;
+pub const CODE: u8 = 1;
+pub const NOW: u8 = 2;
 
-fn copy(address: usize, to: &mut [u8], kind: Kind) -> bool {
+fn copy<const KIND: u8>(address: usize, to: &mut [u8]) -> bool {
     if address >= (1 << 47) - to.len() {
         return false;
     }
     VIEW.with_borrow_mut(|view| {
-        view.as_mut().is_some_and(|v| match kind {
-            Kind::Snapshot => v.data.copy(v.pid, address, to),
-            Kind::Code => v.code.copy(v.pid, address, to),
-            Kind::Now => read(v.pid, address, to),
+        view.as_mut().is_some_and(|v| match KIND {
+            SNAPSHOT => v.data.copy(v.pid, address, to),
+            CODE => v.code.copy(v.pid, address, to),
+            _ => read(v.pid, address, to),
         })
     })
 }
 
+/// A function of struct orbit_memory. Returns 0 or -EFAULT.
+///
 /// # Safety
 /// `to` has room for `bytes`.
-unsafe fn callback(address: usize, to: *mut c_void, bytes: c_uint, kind: Kind) -> c_long {
+pub unsafe extern "C" fn callback<const KIND: u8>(
+    address: usize,
+    to: *mut c_void,
+    bytes: c_uint,
+) -> c_long {
     // SAFETY: as the caller guarantees; the interpreter passes a variable that outlives the call.
     let to = unsafe { std::slice::from_raw_parts_mut(to.cast::<u8>(), bytes as usize) };
-    if copy(address, to, kind) { 0 } else { -libc::EFAULT as c_long }
-}
-
-/// `load` of struct orbit_memory. Returns 0 or -EFAULT.
-///
-/// # Safety
-/// `to` has room for `bytes`.
-pub unsafe extern "C" fn load(address: usize, to: *mut c_void, bytes: c_uint) -> c_long {
-    // SAFETY: `to` has room for `bytes`.
-    unsafe { callback(address, to, bytes, Kind::Snapshot) }
-}
-
-/// `fetch` of struct orbit_memory. Returns 0 or -EFAULT.
-///
-/// # Safety
-/// `to` has room for `bytes`.
-pub unsafe extern "C" fn fetch(address: usize, to: *mut c_void, bytes: c_uint) -> c_long {
-    // SAFETY: `to` has room for `bytes`.
-    unsafe { callback(address, to, bytes, Kind::Code) }
-}
-
-/// `again` of struct orbit_memory. Returns 0 or -EFAULT.
-///
-/// # Safety
-/// `to` has room for `bytes`.
-pub unsafe extern "C" fn again(address: usize, to: *mut c_void, bytes: c_uint) -> c_long {
-    // SAFETY: `to` has room for `bytes`.
-    unsafe { callback(address, to, bytes, Kind::Now) }
+    if copy::<KIND>(address, to) { 0 } else { -libc::EFAULT as c_long }
 }

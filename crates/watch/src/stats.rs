@@ -1,11 +1,12 @@
 //! The statistics region of `lissom run --stats`, and its output.
 
 use std::io;
-use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use memmap2::{MmapOptions, MmapRaw};
 use nix::fcntl::SealFlag;
 use serde::Serialize;
 
@@ -19,7 +20,7 @@ use runtime::abi::{self, COUNTERS, PIN_REASONS, STATES};
 /// The memfd into which the processes of the tree write.
 pub struct Region {
     fd: OwnedFd,
-    map: *const abi::Region,
+    map: MmapRaw,
 }
 
 impl Region {
@@ -28,22 +29,8 @@ impl Region {
         nix::unistd::ftruncate(&fd, abi::REGION_BYTES as libc::off_t)?;
         // Prevent processes of the tree from shrinking it while others have it mapped.
         process::seal(&fd, SealFlag::F_SEAL_SHRINK | SealFlag::F_SEAL_GROW)?;
-        let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping of a file that is exactly that long.
-        let map = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                abi::REGION_BYTES,
-                access,
-                libc::MAP_SHARED,
-                fd.as_raw_fd(),
-                0,
-            )
-        };
-        if map == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let region = Region { fd, map: map.cast() };
+        let map = MmapOptions::new().len(abi::REGION_BYTES).map_raw(&fd)?;
+        let region = Region { fd, map };
         region.get().header.initialise();
         Ok(region)
     }
@@ -55,14 +42,7 @@ impl Region {
     pub fn get(&self) -> &abi::Region {
         // SAFETY: mapped while self lives, aligned to a page, and made of integers only. Names are
         // plain bytes that their writer sets once; a torn one has a wrong text, not a wrong length.
-        unsafe { &*self.map }
-    }
-}
-
-impl Drop for Region {
-    fn drop(&mut self) {
-        // SAFETY: the mapping that `create` made.
-        unsafe { libc::munmap(self.map.cast_mut().cast(), abi::REGION_BYTES) };
+        unsafe { &*self.map.as_ptr().cast() }
     }
 }
 

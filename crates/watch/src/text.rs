@@ -39,28 +39,27 @@ impl Column {
     ];
 
     pub fn head(self) -> &'static str {
-        match self {
-            Column::Pid => "PID",
-            Column::Program => "PROGRAM",
-            Column::State => "STATE",
-            Column::Threads => "THR",
-            Column::Slots => "SLOT",
-            Column::Runnable => "RUN",
-            Column::Cpu => "CPU%",
-            Column::Spin => "SPIN%",
-            Column::Throttled => "THRT%",
-            Column::Blocks => "BLK/s",
-            Column::Saved => "SAV/s",
-            Column::Migrations => "MIG/s",
-        }
+        self.head_and_width().0
     }
 
     pub fn width(self) -> usize {
+        self.head_and_width().1
+    }
+
+    fn head_and_width(self) -> (&'static str, usize) {
         match self {
-            Column::Pid | Column::State => 7,
-            Column::Program => 13,
-            Column::Threads | Column::Slots | Column::Runnable => 4,
-            _ => 5,
+            Column::Pid => ("PID", 7),
+            Column::Program => ("PROGRAM", 13),
+            Column::State => ("STATE", 7),
+            Column::Threads => ("THR", 4),
+            Column::Slots => ("SLOT", 4),
+            Column::Runnable => ("RUN", 4),
+            Column::Cpu => ("CPU%", 5),
+            Column::Spin => ("SPIN%", 5),
+            Column::Throttled => ("THRT%", 5),
+            Column::Blocks => ("BLK/s", 5),
+            Column::Saved => ("SAV/s", 5),
+            Column::Migrations => ("MIG/s", 5),
         }
     }
 
@@ -68,39 +67,37 @@ impl Column {
         matches!(self, Column::Program | Column::State)
     }
 
+    /// Return the number in the column. None: it is unknown, or the column has text.
+    fn number(self, p: &Program) -> Option<f64> {
+        match self {
+            Column::Pid | Column::Program | Column::State => None,
+            Column::Threads => Some(p.threads.into()),
+            Column::Slots => p.slots.map(f64::from),
+            // Threads that are ready without a slot are asleep to the kernel: add them.
+            Column::Runnable => Some(p.could_run().into()),
+            Column::Cpu => Some(p.cpu_percent),
+            Column::Spin => p.spin_percent,
+            Column::Throttled => p.throttled_percent,
+            Column::Blocks => p.blocks_per_s,
+            Column::Saved => p.wakes_saved_per_s,
+            Column::Migrations => p.migrations_per_s,
+        }
+    }
+
     pub fn cell(self, p: &Program) -> String {
-        let known = |n: Option<f64>| n.map_or("-".into(), short);
+        let known = |format: fn(f64) -> String| self.number(p).map_or("-".into(), format);
         match self {
             Column::Pid => p.pid.to_string(),
-            Column::Program => p.name.chars().take(Column::Program.width()).collect(),
+            Column::Program => p.name.chars().take(self.width()).collect(),
             Column::State => p.state.name().into(),
-            Column::Threads => p.threads.to_string(),
-            Column::Slots => p.slots.map_or("-".into(), |n| n.to_string()),
-            // Threads that are ready without a slot are asleep to the kernel: add them.
-            Column::Runnable => p.could_run().to_string(),
-            Column::Cpu => short(p.cpu_percent),
-            Column::Spin => known(p.spin_percent),
-            Column::Throttled => known(p.throttled_percent),
-            Column::Blocks => known(p.blocks_per_s),
-            Column::Saved => known(p.wakes_saved_per_s),
-            Column::Migrations => known(p.migrations_per_s),
+            Column::Threads | Column::Slots | Column::Runnable => known(|n| n.to_string()),
+            _ => known(short),
         }
     }
 
     /// Compare programs by this column: those that matter come first.
     pub fn compare(self, a: &Program, b: &Program) -> std::cmp::Ordering {
-        let number = |p: &Program| match self {
-            Column::Threads => f64::from(p.threads),
-            Column::Slots => p.slots.map_or(-1.0, f64::from),
-            Column::Runnable => f64::from(p.could_run()),
-            Column::Cpu => p.cpu_percent,
-            Column::Spin => p.spin_percent.unwrap_or(-1.0),
-            Column::Throttled => p.throttled_percent.unwrap_or(-1.0),
-            Column::Blocks => p.blocks_per_s.unwrap_or(-1.0),
-            Column::Saved => p.wakes_saved_per_s.unwrap_or(-1.0),
-            Column::Migrations => p.migrations_per_s.unwrap_or(-1.0),
-            _ => 0.0,
-        };
+        let number = |p: &Program| self.number(p).unwrap_or(-1.0);
         let order = match self {
             Column::Pid => a.pid.cmp(&b.pid),
             Column::Program => a.name.cmp(&b.name),
@@ -170,7 +167,7 @@ pub fn details(p: &Program) -> Vec<String> {
     lines
 }
 
-pub fn spin_site(site: &SpinSite) -> String {
+fn spin_site(site: &SpinSite) -> String {
     match (site.percent, site.gave_way) {
         (Some(percent), _) => format!("{percent:>9.0} %  {}", site.place),
         (None, gave_way) => {
@@ -184,7 +181,7 @@ pub fn spin_site(site: &SpinSite) -> String {
     }
 }
 
-pub fn lock_profile(lock: &LockProfile) -> String {
+fn lock_profile(lock: &LockProfile) -> String {
     let waiter = lock.waiter.as_ref().map_or(String::new(), |w| format!(" in {w}"));
     match lock.threads {
         Some(threads) => format!("{threads:>10.1}  {}{waiter}", lock.name),

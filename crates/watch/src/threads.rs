@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::time::Duration;
 
+use procfs::process::Process;
+
 /// Sums over all threads of a process. They do not decrease when a thread ends, but what it did
 /// since the last scan is lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -20,7 +22,7 @@ pub struct Totals {
 #[derive(Default)]
 pub struct Threads {
     /// By thread number: run delay and migrations.
-    last: HashMap<u32, (Duration, u64)>,
+    last: HashMap<i32, (Duration, u64)>,
     run_delay: Duration,
     migrations: u64,
 }
@@ -30,19 +32,17 @@ impl Threads {
     pub fn look(&mut self, pid: u32) -> Option<Totals> {
         let (mut threads, mut runnable, mut told) = (0, 0, true);
         let mut now = HashMap::with_capacity(self.last.len());
-        for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
-            let read = |name: &str| fs::read_to_string(task.path().join(name));
+        for task in Process::new(pid as i32).ok()?.tasks().ok()?.flatten() {
             // Skip a thread that ends meanwhile.
-            let Ok(stat) = read("stat") else { continue };
+            let Ok(stat) = task.stat() else { continue };
             threads += 1;
-            runnable += u32::from(state(&stat) == Some('R'));
-            let delay = read("schedstat").ok().and_then(|times| run_delay(&times));
+            runnable += u32::from(stat.state == 'R');
+            let delay = task.schedstat().map_or(0, |times| times.run_delay);
             // Unknown without CONFIG_SCHED_DEBUG, and for processes of other users.
-            let moves = read("sched").ok().and_then(|text| migrations(&text));
+            let sched = fs::read_to_string(format!("/proc/{pid}/task/{}/sched", task.tid));
+            let moves = sched.ok().and_then(|text| migrations(&text));
             told &= moves.is_some();
-            if let Some(tid) = task.file_name().to_str().and_then(|name| name.parse().ok()) {
-                now.insert(tid, (Duration::from_nanos(delay.unwrap_or(0)), moves.unwrap_or(0)));
-            }
+            now.insert(task.tid, (Duration::from_nanos(delay), moves.unwrap_or(0)));
         }
         if threads == 0 {
             return None;
@@ -52,7 +52,7 @@ impl Threads {
         Some(Totals { threads, runnable, run_delay: self.run_delay, migrations })
     }
 
-    fn add(&mut self, now: HashMap<u32, (Duration, u64)>) {
+    fn add(&mut self, now: HashMap<i32, (Duration, u64)>) {
         for (tid, &(delay, moves)) in &now {
             // If a value has decreased, the number belongs to a new thread: add the whole value.
             let &(old_delay, old_moves) = self.last.get(tid).unwrap_or(&(Duration::ZERO, 0));
@@ -61,16 +61,6 @@ impl Threads {
         }
         self.last = now;
     }
-}
-
-/// Parse `pid (comm) S ...`; comm may contain any character.
-fn state(stat: &str) -> Option<char> {
-    stat.rsplit_once(") ")?.1.chars().next()
-}
-
-/// Parse `running-ns waiting-ns slices`. Returns the time waited, in ns.
-fn run_delay(schedstat: &str) -> Option<u64> {
-    schedstat.split_whitespace().nth(1)?.parse().ok()
 }
 
 fn migrations(sched: &str) -> Option<u64> {
@@ -84,9 +74,6 @@ mod tests {
 
     #[test]
     fn what_the_kernel_writes() {
-        assert_eq!(state("12 (a) b) R 1 2"), Some('R'));
-        assert_eq!(state("12"), None);
-        assert_eq!(run_delay("123 456 7\n"), Some(456));
         assert_eq!(
             migrations("x (1, #threads: 1)\n---\nse.nr_migrations      :      17\n"),
             Some(17)
@@ -104,9 +91,9 @@ mod tests {
     #[test]
     fn a_thread_that_ends_takes_nothing_back() {
         let mut threads = Threads::default();
-        let mut sums = |now: &[(u32, u64, u64)]| {
+        let mut sums = |now: &[(i32, u64, u64)]| {
             let of =
-                |&(tid, ms, moves): &(u32, u64, u64)| (tid, (Duration::from_millis(ms), moves));
+                |&(tid, ms, moves): &(i32, u64, u64)| (tid, (Duration::from_millis(ms), moves));
             threads.add(now.iter().map(of).collect());
             (threads.run_delay.as_millis(), threads.migrations)
         };

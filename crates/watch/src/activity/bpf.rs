@@ -3,20 +3,18 @@
 //! costs no system calls and misses nothing, but loading needs privileges.
 
 use std::collections::HashMap;
-use std::fs::File;
 use std::io::Read as _;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::os::fd::{AsFd as _, AsRawFd as _};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use libbpf_rs::{Iter, Link, Map, MapCore as _, Object, ObjectBuilder};
+use memmap2::{MmapOptions, MmapRaw};
 use procfs::process::Process;
 
-use super::Id;
 use super::sample::Seen;
 use super::vector::ActivityVector;
 use os::process;
@@ -61,12 +59,33 @@ const ASKED: u32 = 2;
 pub struct Activity {
     records: Mapping<Record>,
     state: Mapping<State>,
-    known: HashMap<u32, Known>,
+    known: HashMap<usize, Known>,
     /// End of the last period, in ns of CLOCK_MONOTONIC.
     until: u64,
     said_lost: bool,
     _links: Vec<Link>,
     _object: Object,
+}
+
+/// What a record says of its process.
+struct Counted {
+    start: u64,
+    pid: u32,
+    execs: u32,
+    threads: u32,
+}
+
+impl Record {
+    /// Return the process. None: the record is free, or of a zombie, which has no threads.
+    fn process(&self) -> Option<Counted> {
+        let counted = Counted {
+            start: self.start.load(Ordering::Acquire),
+            pid: self.pid.load(Ordering::Relaxed),
+            execs: self.execs.load(Ordering::Relaxed),
+            threads: self.threads.load(Ordering::Relaxed).max(0) as u32,
+        };
+        (counted.start != 0 && counted.threads > 0).then_some(counted)
+    }
 }
 
 /// State of a process at the end of the last period.
@@ -76,6 +95,13 @@ struct Known {
     execs: u32,
     /// `None`: the process has exited, or belongs to another user.
     program: Option<Program>,
+}
+
+impl Known {
+    fn new(counted: &Counted, user: u32) -> Known {
+        let &Counted { start, pid, execs, .. } = counted;
+        Known { start, history: History::new(), execs, program: program(pid, user) }
+    }
 }
 
 struct Program {
@@ -154,16 +180,10 @@ impl Activity {
         let user = process::euid();
         for slot in 0..self.used() {
             let record = &self.records[slot];
-            let (start, pid) =
-                (record.start.load(Ordering::Acquire), record.pid.load(Ordering::Relaxed));
-            if start == 0 || record.threads.load(Ordering::Relaxed) <= 0 {
-                continue;
-            }
-            let execs = record.execs.load(Ordering::Relaxed);
-            let mut known =
-                Known { start, history: History::new(), execs, program: program(pid, user) };
-            known.history.advance(record, start, self.until, 0);
-            self.known.insert(slot as u32, known);
+            let Some(counted) = record.process() else { continue };
+            let mut known = Known::new(&counted, user);
+            known.history.advance(record, counted.start, self.until, 0);
+            self.known.insert(slot, known);
         }
     }
 
@@ -182,38 +202,29 @@ impl Activity {
         let used = self.used();
         let mut seen = Vec::new();
         for (slot, record) in self.records.iter().enumerate().take(used) {
-            let slot = slot as u32;
-            let (start, pid) =
-                (record.start.load(Ordering::Acquire), record.pid.load(Ordering::Relaxed));
-            let threads = record.threads.load(Ordering::Relaxed);
-            // Skip free records, and zombies, which have no threads.
-            if start == 0 || threads <= 0 || pid == own {
+            let Some(counted) = record.process().filter(|process| process.pid != own) else {
                 self.known.remove(&slot);
                 continue;
+            };
+            let known = self.known.entry(slot).or_insert_with(|| Known::new(&counted, user));
+            if known.start != counted.start {
+                *known = Known::new(&counted, user);
+            } else if known.execs != counted.execs {
+                known.execs = counted.execs;
+                known.program = program(counted.pid, user);
             }
-            let execs = record.execs.load(Ordering::Relaxed);
-            if self.known.get(&slot).is_none_or(|k| k.start != start) {
-                let new =
-                    Known { start, history: History::new(), execs, program: program(pid, user) };
-                self.known.insert(slot, new);
-            }
-            let known = self.known.get_mut(&slot).expect("just made, if it was not there");
-            if known.execs != execs {
-                known.execs = execs;
-                known.program = program(pid, user);
-            }
-            let Some(activity) = known.history.advance(record, start, now, period) else {
+            let Some(activity) = known.history.advance(record, counted.start, now, period) else {
                 continue;
             };
             let Some(program) = &mut known.program else { continue };
             if activity.ran() && !program.malleable && program.asked < ASKED {
                 program.asked += 1;
-                program.malleable = Process::new(pid as i32).is_ok_and(|p| has_runtime(&p));
+                program.malleable = Process::new(counted.pid as i32).is_ok_and(|p| has_runtime(&p));
             }
             seen.push(Seen::new(
-                pid,
+                counted.pid,
                 program.name.clone(),
-                threads as u32,
+                counted.threads,
                 program.malleable,
                 activity,
             ));
@@ -221,19 +232,6 @@ impl Activity {
         self.say_lost();
         seen.sort_unstable_by_key(|s| s.id);
         seen
-    }
-
-    /// Return the times for which a process has had 0, 1, 2 ... runnable threads, since its start
-    /// or since `load`, whichever was later. The last entry stands for as many or more. Includes
-    /// zombies. Returns `None` if the process does not exist.
-    #[allow(dead_code, reason = "for programs that print profiles")]
-    pub fn profile(&self, process: Id) -> Option<Vec<Duration>> {
-        let record = self.records[..self.used()].iter().find(|r| {
-            r.pid.load(Ordering::Relaxed) == process && r.start.load(Ordering::Acquire) != 0
-        })?;
-        let start = record.start.load(Ordering::Acquire);
-        let totals = totals(&snapshot(record, start)?, now());
-        Some(totals.iter().map(|&t| Duration::from_nanos(t)).collect())
     }
 
     /// Report once on standard error that processes or threads are not counted.
@@ -346,8 +344,7 @@ fn now() -> u64 {
 
 /// The values of a BPF map, mapped read-only.
 struct Mapping<T> {
-    start: NonNull<T>,
-    length: usize,
+    map: MmapRaw,
     of: PhantomData<T>,
 }
 
@@ -355,23 +352,9 @@ impl<T> Mapping<T> {
     /// Map the first `length` values of a map. `T` must consist of atomics, because the kernel
     /// changes them at any time.
     fn new(map: &Map, length: usize) -> anyhow::Result<Mapping<T>> {
-        let file = File::from(map.as_fd().try_clone_to_owned()?);
-        // SAFETY: a new mapping; the kernel checks that the map is as long.
-        let start = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                length * size_of::<T>(),
-                libc::PROT_READ,
-                libc::MAP_SHARED,
-                file.as_raw_fd(),
-                0,
-            )
-        };
-        if start == libc::MAP_FAILED {
-            return Err(std::io::Error::last_os_error()).context("cannot map a BPF map");
-        }
-        let start = NonNull::new(start.cast()).context("cannot map a BPF map")?;
-        Ok(Mapping { start, length, of: PhantomData })
+        let mut options = MmapOptions::new();
+        let map = options.len(length * size_of::<T>()).map_raw_read_only(map.as_fd().as_raw_fd());
+        Ok(Mapping { map: map.context("cannot map a BPF map")?, of: PhantomData })
     }
 }
 
@@ -379,15 +362,9 @@ impl<T> Deref for Mapping<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
+        let length = self.map.len() / size_of::<T>();
         // SAFETY: mapped for as long as `self` lives; `T` consists of atomics.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.length) }
-    }
-}
-
-impl<T> Drop for Mapping<T> {
-    fn drop(&mut self) {
-        // SAFETY: mmap returned it, with this length.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.length * size_of::<T>()) };
+        unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), length) }
     }
 }
 
@@ -398,18 +375,18 @@ mod tests {
     const START: i64 = 5_000_000_000;
 
     /// A record that counts as the BPF programs do.
-    struct Counted {
+    struct Simulated {
         record: Record,
         count: usize,
     }
 
-    impl Counted {
-        fn new() -> Counted {
+    impl Simulated {
+        fn new() -> Simulated {
             // SAFETY: all zeros is a valid record of atomics.
             let record: Record = unsafe { std::mem::zeroed() };
             record.start.store(START as u64, Ordering::Relaxed);
             record.time[0].store(-START, Ordering::Relaxed);
-            Counted { record, count: 0 }
+            Simulated { record, count: 0 }
         }
 
         fn change(&mut self, count: usize, at: i64) {
@@ -426,51 +403,51 @@ mod tests {
     #[test]
     fn periods_from_sums() {
         const MS: i64 = 1_000_000;
-        let mut counted = Counted::new();
+        let mut simulated = Simulated::new();
         let mut history = History::new();
-        let mut period = |counted: &Counted, from: i64, to: i64| {
+        let mut period = |simulated: &Simulated, from: i64, to: i64| {
             let (now, period) = ((START + to * MS) as u64, ((to - from) * MS) as u64);
             ms(&history
-                .advance(&counted.record, START as u64, now, period)
+                .advance(&simulated.record, START as u64, now, period)
                 .expect("it holds still"))
         };
-        counted.change(1, START + 10 * MS);
-        counted.change(3, START + 30 * MS);
-        counted.change(1, START + 60 * MS);
-        assert_eq!(period(&counted, 0, 100), [10, 60, 0, 30]);
+        simulated.change(1, START + 10 * MS);
+        simulated.change(3, START + 30 * MS);
+        simulated.change(1, START + 60 * MS);
+        assert_eq!(period(&simulated, 0, 100), [10, 60, 0, 30]);
         // Without a change, the same number of threads continues.
-        assert_eq!(period(&counted, 100, 200), [0, 100]);
-        assert_eq!(period(&counted, 200, 250), [0, 50]);
-        counted.change(0, START + 260 * MS);
-        assert_eq!(period(&counted, 250, 350), [90, 10]);
-        assert_eq!(period(&counted, 350, 450), [100]);
+        assert_eq!(period(&simulated, 100, 200), [0, 100]);
+        assert_eq!(period(&simulated, 200, 250), [0, 50]);
+        simulated.change(0, START + 260 * MS);
+        assert_eq!(period(&simulated, 250, 350), [90, 10]);
+        assert_eq!(period(&simulated, 350, 450), [100]);
         // A change counts even if it is undone shortly afterwards.
-        counted.change(2, START + 460 * MS);
-        counted.change(0, START + 461 * MS);
-        assert_eq!(period(&counted, 450, 550), [99, 0, 1]);
-        counted.change(64, START + 560 * MS);
-        let last = period(&counted, 550, 650);
+        simulated.change(2, START + 460 * MS);
+        simulated.change(0, START + 461 * MS);
+        assert_eq!(period(&simulated, 450, 550), [99, 0, 1]);
+        simulated.change(64, START + 560 * MS);
+        let last = period(&simulated, 550, 650);
         assert_eq!((last.len(), last[0], last[64]), (65, 10, 90));
     }
 
     #[test]
     fn changes_that_are_half_made() {
-        let counted = Counted::new();
-        counted.record.time[0].fetch_add(START + 7, Ordering::Relaxed);
-        assert!(snapshot(&counted.record, START as u64).is_none());
-        counted.record.time[1].fetch_sub(START + 7, Ordering::Relaxed);
-        assert_eq!(snapshot(&counted.record, START as u64).map(|raw| open(&raw)), Some(1));
+        let simulated = Simulated::new();
+        simulated.record.time[0].fetch_add(START + 7, Ordering::Relaxed);
+        assert!(snapshot(&simulated.record, START as u64).is_none());
+        simulated.record.time[1].fetch_sub(START + 7, Ordering::Relaxed);
+        assert_eq!(snapshot(&simulated.record, START as u64).map(|raw| open(&raw)), Some(1));
         // The start time of another process.
-        assert!(snapshot(&counted.record, START as u64 + 1).is_none());
+        assert!(snapshot(&simulated.record, START as u64 + 1).is_none());
     }
 
     #[test]
     fn clocks_that_differ() {
         // The later change has the earlier time.
-        let mut counted = Counted::new();
-        counted.change(1, START + 1_000);
-        counted.change(0, START + 900);
-        let raw = snapshot(&counted.record, START as u64).expect("it holds still");
+        let mut simulated = Simulated::new();
+        simulated.change(1, START + 1_000);
+        simulated.change(0, START + 900);
+        let raw = snapshot(&simulated.record, START as u64).expect("it holds still");
         assert_eq!(totals(&raw, (START + 2_000) as u64)[..3], [2_100, 0, 0]);
     }
 }
