@@ -7,6 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use nix::sys::ptrace;
+use nix::sys::wait::{WaitPidFlag, WaitStatus, waitpid};
+use nix::time::{ClockId, clock_gettime};
+use nix::unistd::Pid;
+
 use super::{Candidate, Verdict, judge, loop_of};
 
 const SAMPLES: usize = 200;
@@ -35,7 +40,7 @@ fn build(level: &str) -> PathBuf {
 /// A process with a thread in a loop. Dropping this kills the process.
 struct Loop {
     process: Child,
-    thread: i32,
+    thread: Pid,
     /// Addresses of code that only waits.
     waiting: std::ops::Range<u64>,
 }
@@ -54,32 +59,20 @@ impl Loop {
         let hex = |w: &str| u64::from_str_radix(w, 16).expect("hexadecimal");
         Loop {
             process,
-            thread: words[0].parse().expect("a thread's number"),
+            thread: Pid::from_raw(words[0].parse().expect("a thread's number")),
             waiting: hex(words[1])..hex(words[2]),
         }
     }
 
-    fn ptrace(&self, request: libc::c_uint, data: *mut libc::c_void) {
-        // SAFETY: data is null, or points to memory that the request fills in.
-        let r = unsafe {
-            libc::ptrace(request, self.thread, std::ptr::null_mut::<libc::c_void>(), data)
-        };
-        assert_eq!(r, 0, "ptrace {request}: {}", std::io::Error::last_os_error());
-    }
-
     fn sample(&self) -> Candidate {
-        let mut status = 0;
-        self.ptrace(libc::PTRACE_INTERRUPT, std::ptr::null_mut());
-        // SAFETY: `status` is ours.
-        unsafe { assert_eq!(libc::waitpid(self.thread, &mut status, libc::__WALL), self.thread) };
-        assert!(libc::WIFSTOPPED(status), "status {status:#x}");
-        // SAFETY: the structure has only integers.
-        let mut r: libc::user_regs_struct = unsafe { std::mem::zeroed() };
-        self.ptrace(libc::PTRACE_GETREGS, (&raw mut r).cast());
-        self.ptrace(libc::PTRACE_CONT, std::ptr::null_mut());
+        ptrace::interrupt(self.thread).expect("it is traced");
+        let stop = waitpid(self.thread, Some(WaitPidFlag::__WALL)).expect("it is traced");
+        assert!(matches!(stop, WaitStatus::PtraceEvent(..)), "{stop:?}");
+        let r = ptrace::getregs(self.thread).expect("it is stopped");
+        ptrace::cont(self.thread, None).expect("it is stopped");
         Candidate {
             pid: self.process.id(),
-            thread: self.thread as u32,
+            thread: self.thread.as_raw() as u32,
             ip: r.rip,
             registers: [
                 r.rax, r.rbx, r.rcx, r.rdx, r.rsi, r.rdi, r.rbp, r.rsp, r.r8, r.r9, r.r10, r.r11,
@@ -93,18 +86,14 @@ impl Drop for Loop {
     fn drop(&mut self) {
         let _ = self.process.kill();
         // Reap the traced thread before its process.
-        // SAFETY: a null status pointer is allowed.
-        unsafe { libc::waitpid(self.thread, std::ptr::null_mut(), libc::__WALL) };
+        let _ = waitpid(self.thread, Some(WaitPidFlag::__WALL));
         let _ = self.process.wait();
     }
 }
 
 /// CPU time of the calling thread.
 fn cpu_time() -> Duration {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `t` is ours.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
-    Duration::new(t.tv_sec as u64, t.tv_nsec as u32)
+    clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).expect("every kernel has it").into()
 }
 
 /// Judge SAMPLES samples of each loop, and check that no verdict is wrong.
@@ -115,7 +104,7 @@ fn judge_all(level: &str) {
     for line in String::from_utf8_lossy(&list.stdout).lines() {
         let (kind, name) = line.split_once(' ').expect("a kind and a name");
         let looped = Loop::start(&program, name);
-        looped.ptrace(libc::PTRACE_SEIZE, std::ptr::null_mut());
+        ptrace::seize(looped.thread, ptrace::Options::empty()).expect("a child of ours");
         std::thread::sleep(Duration::from_millis(2)); // the loop begins after its line
         let (mut spins, mut works, mut unknown, mut false_positive) = (0, 0, 0, 0);
         // All samples of one loop must have the same head.

@@ -8,11 +8,10 @@ use object::read::elf::{Dyn as _, FileHeader as _, ProgramHeader as _};
 type Header = elf::FileHeader64<Endianness>;
 
 /// An ELF file for this machine (x86-64, little-endian).
+#[derive(Default)]
 pub struct Elf {
     /// Program interpreter (dynamic loader). None: a static program, or a library without one.
     pub interpreter: Option<String>,
-    /// The file has a dynamic section. A static-PIE has one too, but no interpreter.
-    pub dynamic: bool,
     /// Needed libraries (DT_NEEDED).
     pub needed: Vec<String>,
     /// File offsets and lengths of the executable segments.
@@ -81,13 +80,7 @@ fn script(line: &[u8]) -> Kind {
 fn parse<'data>(data: impl ReadRef<'data>) -> object::Result<Elf> {
     let header = Header::parse(data)?;
     let endian = header.endian()?;
-    let mut elf = Elf {
-        interpreter: None,
-        dynamic: false,
-        needed: Vec::new(),
-        code: Vec::new(),
-        shadow_stack: false,
-    };
+    let mut elf = Elf::default();
     let segments = header.program_headers(endian, data)?;
     for segment in segments {
         if let Some(name) = segment.interpreter(endian, data)? {
@@ -97,13 +90,9 @@ fn parse<'data>(data: impl ReadRef<'data>) -> object::Result<Elf> {
             elf.code.push((segment.p_offset(endian) as usize, segment.p_filesz(endian) as usize));
         }
         if let Some(entries) = segment.dynamic(endian, data)? {
-            elf.dynamic = true;
             elf.needed = needed(entries, segments, endian, data);
         }
-        if segment.p_type(endian) == elf::PT_GNU_PROPERTY {
-            let bytes = segment.data(endian, data).unwrap_or_default();
-            elf.shadow_stack = wants_shadow_stack(bytes);
-        }
+        elf.shadow_stack |= wants_shadow_stack(segment, endian, data);
     }
     Ok(elf)
 }
@@ -139,21 +128,20 @@ fn needed<'data>(
         .collect()
 }
 
-/// Find GNU_PROPERTY_X86_FEATURE_1_AND with the SHSTK bit in a .note.gnu.property segment.
-fn wants_shadow_stack(note: &[u8]) -> bool {
-    const FEATURE_1_AND: u32 = 0xc000_0002;
-    const SHSTK: u32 = 2;
-    let word =
-        |at: usize| note.get(at..at + 4).map(|b| u32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-    // namesz, descsz, type, "GNU\0", then properties of (type, size, data padded to 8)
-    let mut at = 16;
-    while let (Some(kind), Some(size)) = (word(at), word(at + 4)) {
-        if kind == FEATURE_1_AND {
-            return word(at + 8).is_some_and(|bits| bits & SHSTK != 0);
-        }
-        at += 8 + (size as usize).next_multiple_of(8);
-    }
-    false
+/// Return whether a note of the segment says that the code supports user shadow stacks.
+fn wants_shadow_stack<'data>(
+    segment: &elf::ProgramHeader64<Endianness>,
+    endian: Endianness,
+    data: impl ReadRef<'data>,
+) -> bool {
+    let notes = segment.notes(endian, data).ok().flatten().into_iter().flatten().flatten();
+    let mut properties = notes.filter_map(|n| n.gnu_properties(endian)).flatten().flatten();
+    properties.any(|property| {
+        property.pr_type() == elf::GNU_PROPERTY_X86_FEATURE_1_AND
+            && property
+                .data_u32(endian)
+                .is_ok_and(|bits| bits & elf::GNU_PROPERTY_X86_FEATURE_1_SHSTK != 0)
+    })
 }
 
 /// Count the `syscall` instructions of the code. For each `0f 05`, decodes towards it from several
@@ -231,13 +219,7 @@ mod tests {
         code.extend([0xb8, 0x0f, 0x05, 0x00, 0x00]);
         code.extend([0x90; 64]);
         code.extend([0x0f, 0x05, 0xc3]);
-        let elf = Elf {
-            interpreter: None,
-            dynamic: false,
-            needed: Vec::new(),
-            code: vec![(0, code.len())],
-            shadow_stack: false,
-        };
+        let elf = Elf { code: vec![(0, code.len())], ..Elf::default() };
         assert_eq!(count_syscalls(&code, &elf), 1);
     }
 
@@ -245,7 +227,7 @@ mod tests {
     fn own_executable() {
         let data = std::fs::read("/proc/self/exe").expect("readable");
         let Kind::Elf(elf) = classify(&*data) else { panic!("not recognised") };
-        assert!(elf.dynamic && !elf.code.is_empty());
+        assert!(!elf.code.is_empty());
         assert!(elf.needed.iter().any(|n| n == "libc.so.6"));
         assert_eq!(elf.interpreter.as_deref(), Some("/lib64/ld-linux-x86-64.so.2"));
     }

@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::fcntl::{FcntlArg, SealFlag, fcntl};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::memfd::{MFdFlags, memfd_create};
@@ -184,6 +185,21 @@ pub fn cpu_set(cpus: &[usize]) -> CpuSet {
 /// Set the affinity mask of the calling thread. Threads and processes that it starts inherit it.
 pub fn set_affinity(set: &CpuSet) -> io::Result<()> {
     Ok(sched_setaffinity(Pid::from_raw(0), set)?)
+}
+
+/// Return the scheduling policy of a thread, with SCHED_RESET_ON_FORK. None: it has ended.
+pub fn policy(thread: u32) -> Option<i32> {
+    // SAFETY: takes and returns numbers.
+    let policy = unsafe { libc::sched_getscheduler(thread as libc::pid_t) };
+    (policy >= 0).then_some(policy)
+}
+
+/// Set the scheduling policy and the real-time priority of a thread. 0: this thread.
+pub fn set_policy(thread: u32, policy: i32, priority: i32) -> io::Result<()> {
+    let parameter = libc::sched_param { sched_priority: priority };
+    // SAFETY: the kernel only reads the structure.
+    let result = unsafe { libc::sched_setscheduler(thread as libc::pid_t, policy, &parameter) };
+    Ok(Errno::result(result).map(drop)?)
 }
 
 /// Numbers of the online CPUs. Returns None if the list cannot be read.

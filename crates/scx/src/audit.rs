@@ -5,6 +5,7 @@
 use std::collections::{HashMap, HashSet};
 
 use libbpf_rs::{MapFlags, MapHandle};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::layout::{AuditCounts, Counts, Program, ScanCounts, Site, SiteInfo};
@@ -92,9 +93,11 @@ impl Auditor {
 }
 
 /// Scans of one program, or of all programs, and their results.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Row {
+    #[serde(flatten)]
     scans: ScanCounts,
+    #[serde(flatten)]
     audit: AuditCounts,
 }
 
@@ -121,14 +124,10 @@ impl Row {
 
     fn document(&self) -> Value {
         let round = |share: Option<f64>| share.map(|s| (s * 1e6).round() / 1e6);
-        let mut document = json!({
-            "undecided": self.undecided(),
-            "sensitivity": round(self.sensitivity()),
-            "specificity": round(self.specificity()),
-        });
-        let names = ScanCounts::NAMES.iter().chain(AuditCounts::NAMES);
-        let values = self.scans.values().into_iter().chain(self.audit.values());
-        names.zip(values).for_each(|(name, value)| document[*name] = json!(value));
+        let mut document = json!(self);
+        document["undecided"] = json!(self.undecided());
+        document["sensitivity"] = json!(round(self.sensitivity()));
+        document["specificity"] = json!(round(self.specificity()));
         document
     }
 

@@ -47,6 +47,11 @@ impl SchedExt {
         SchedExt::read(Path::new(FOLDER))
     }
 
+    /// The state now; `gone` if the kernel has no sched_ext.
+    pub fn state_now() -> String {
+        SchedExt::now().map_or("gone".into(), |s| s.state)
+    }
+
     pub fn is_off(&self) -> bool {
         self.state == "disabled"
     }

@@ -45,14 +45,20 @@ words! {
     }
 }
 
-words! {
-    /// `struct scx_scan`: scans of one program by the paper's rule.
-    ScanCounts { tries, positives }
+/// `struct scx_scan`: scans of one program by the paper's rule.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub struct ScanCounts {
+    pub tries: u64,
+    pub positives: u64,
 }
 
-words! {
-    /// `struct scx_audit`: positives at sites with a verdict.
-    AuditCounts { true_positives, false_positives }
+/// `struct scx_audit`: positives at sites with a verdict.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, FromBytes, IntoBytes, Immutable)]
+#[repr(C)]
+pub struct AuditCounts {
+    pub true_positives: u64,
+    pub false_positives: u64,
 }
 
 words! {
@@ -284,8 +290,8 @@ mod tests {
         check_words("scx_config", Config::NAMES);
         check_words("scx_counts", Counts::NAMES);
         check_words("scx_trial", Trial::NAMES);
-        check_words("scx_scan", ScanCounts::NAMES);
-        check_words("scx_audit", AuditCounts::NAMES);
+        check!("scx_scan", ScanCounts, tries, positives);
+        check!("scx_audit", AuditCounts, true_positives, false_positives);
         check!("scx_program", Program, pid, comm);
         check!("scx_state", State, version, pid, started, detector, config);
         check!("scx_site", Site, ip, pid);

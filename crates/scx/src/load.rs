@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Struct, Var};
 use libbpf_rs::{Link, Map, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, ProgramMut};
@@ -100,9 +100,7 @@ impl Scheduler {
             loaded = load(config, timeout, vcpus.is_ok(), false);
         }
         let object = loaded.map_err(|e| {
-            anyhow::anyhow!(
-                "the kernel rejected the scheduler: {e:#} (LISSOM_VERBOSE=1 shows details)"
-            )
+            anyhow!("the kernel rejected the scheduler: {e:#} (LISSOM_VERBOSE=1 shows details)")
         })?;
         Ok(Scheduler { link: None, vcpu_link: None, vcpus, branches, object })
     }
@@ -116,33 +114,25 @@ impl Scheduler {
             .find(|m| m.name() == OPERATIONS.1)
             .context("the scheduler is missing")?
             .attach_struct_ops();
-        match link {
-            Ok(link) => self.link = Some(link),
-            Err(error) => {
-                let why =
-                    self.exit().map_or(String::new(), |e| format!(": {} {}", e.reason, e.message));
-                bail!(
-                    "the kernel did not start the scheduler{why}: {error} (dmesg may have details)"
-                );
-            }
-        }
-        match SchedExt::now() {
-            Some(s) if s.state == "enabled" => {}
-            s => match self.exit() {
+        self.link = Some(link.map_err(|error| {
+            let why =
+                self.exit().map_or(String::new(), |e| format!(": {} {}", e.reason, e.message));
+            anyhow!("the kernel did not start the scheduler{why}: {error} (dmesg may have details)")
+        })?);
+        let state = SchedExt::state_now();
+        if state != "enabled" {
+            match self.exit() {
                 Some(e) => bail!("the scheduler ended at once: {} {}", e.reason, e.message),
-                None => {
-                    bail!("sched_ext is {} after the start", s.map_or("gone".into(), |s| s.state))
-                }
-            },
+                None => bail!("sched_ext is {state} after the start"),
+            }
         }
         if self.vcpus.is_ok() {
             let link = self.program(vcpus::PROGRAM)?.attach();
-            match link {
-                Ok(link) => self.vcpu_link = Some(link),
-                Err(e) => {
-                    self.vcpus = Err(format!("this kernel cannot trace {}: {e}", vcpus::FUNCTION))
-                }
-            }
+            let why = |e| format!("this kernel cannot trace {}: {e}", vcpus::FUNCTION);
+            (self.vcpu_link, self.vcpus) = match link {
+                Ok(link) => (Some(link), Ok(())),
+                Err(e) => (None, Err(why(e))),
+            };
         }
         Ok(())
     }
@@ -236,7 +226,7 @@ fn of_cpus(map: &impl MapCore) -> anyhow::Result<Vec<Counts>> {
 pub fn wait_until_off() -> anyhow::Result<()> {
     let end = Instant::now() + END;
     loop {
-        let state = SchedExt::now().map_or("gone".into(), |s| s.state);
+        let state = SchedExt::state_now();
         if state == "disabled" {
             return Ok(());
         }
@@ -277,7 +267,7 @@ fn set_tunables(constants: &mut [u8], config: &Config) -> anyhow::Result<()> {
 /// Set the timeout and, if `is_partial`, the flag in the program's variable.
 fn set_operations(variable: &mut [u8], is_partial: bool, timeout: Duration) -> anyhow::Result<()> {
     let operations = Operations::mut_from_bytes(variable)
-        .map_err(|_| anyhow::anyhow!("the operations have another size"))?;
+        .map_err(|_| anyhow!("the operations have another size"))?;
     operations.timeout_ms = u32::try_from(timeout.as_millis())?;
     if is_partial {
         operations.flags |= SWITCH_PARTIAL;

@@ -70,6 +70,11 @@ pub fn detector(config: &Config, detector: Detector) -> &'static str {
     }
 }
 
+/// Round for JSON.
+pub fn thousandths(value: f64) -> f64 {
+    (value * 1000.0).round() / 1000.0
+}
+
 /// Format in at most five characters.
 pub fn whole(n: u64) -> String {
     if n < 10_000 { n.to_string() } else { short(n as f64) }
@@ -108,8 +113,7 @@ pub fn counts_line(since: &Counts, seconds: f64, sites: usize) -> String {
 
 /// Each count per second.
 pub fn rates(counts: &Counts, seconds: f64) -> Value {
-    let rate =
-        |n: u64| if seconds > 0.0 { (n as f64 / seconds * 1000.0).round() / 1000.0 } else { 0.0 };
+    let rate = |n: u64| if seconds > 0.0 { thousandths(n as f64 / seconds) } else { 0.0 };
     let each = Counts::NAMES.iter().zip(counts.values());
     Value::Object(each.map(|(name, n)| (name.to_string(), json!(rate(n)))).collect::<Map<_, _>>())
 }
@@ -126,12 +130,25 @@ pub fn site_document(site: Site, info: &SiteInfo, places: &mut Places) -> Value 
     })
 }
 
-/// The header of the table of sites. `kicks` names that column: a rate or a total.
-pub fn sites_head(kicks: &str) -> String {
-    site_row("PID", "PROGRAM", "VERDICT", "SEEN", kicks, "WHERE")
+/// Returns a header, a line for each of the first `most` sites, and the number of the others.
+/// `head` names the column `kicks`: a rate or a total.
+pub fn sites_table(
+    sites: &[(Site, SiteInfo)],
+    most: usize,
+    places: &mut Places,
+    head: &str,
+    kicks: impl Fn(Site, u64) -> String,
+) -> Vec<String> {
+    let mut lines = vec![site_row("PID", "PROGRAM", "VERDICT", "SEEN", head, "WHERE")];
+    let shown = sites.iter().take(most);
+    lines.extend(shown.map(|(s, info)| site_line(*s, info, &kicks(*s, info.kicks), places)));
+    if sites.len() > most {
+        lines.push(format!("... and {} more", sites.len() - most));
+    }
+    lines
 }
 
-pub fn site_line(site: Site, info: &SiteInfo, kicks: &str, places: &mut Places) -> String {
+fn site_line(site: Site, info: &SiteInfo, kicks: &str, places: &mut Places) -> String {
     let place = places.of(site.pid, site.ip).map_or(format!("{:#x}", site.ip), Place::text);
     let seen = whole(info.seen);
     site_row(&site.pid.to_string(), &program(site.pid), info.verdict.name(), &seen, kicks, &place)
@@ -223,7 +240,7 @@ mod tests {
             "2147483647 ?               unknown     5       0  0x10"
         );
         assert!(site_row("1", "a", "spins", "1", "1", &"x".repeat(200)).len() == 80);
-        assert!(sites_head("KICKS/S").len() <= 80);
+        assert!(sites_table(&[], 1, &mut places, "KICKS/S", |_, _| String::new())[0].len() <= 80);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use anyhow::bail;
 use procfs::process::{Process, all_processes};
 
 use super::limits;
-use os::cgroup;
+use os::{cgroup, process};
 
 /// Policy of sched_setscheduler(2).
 const SCHED_EXT: i32 = 7;
@@ -118,7 +118,7 @@ fn threads_in(folder: &Path) -> Vec<u32> {
 
 /// The threads that were given to the scheduler, and those to give back unchanged.
 pub struct Scope {
-    only: Only,
+    pub only: Only,
     given: HashSet<u32>,
     /// Threads that had chosen SCHED_EXT themselves: they keep it.
     own: HashSet<u32>,
@@ -126,7 +126,11 @@ pub struct Scope {
 
 impl Scope {
     pub fn new(only: Only) -> Scope {
-        let own = only.threads().into_iter().filter(|&t| policy(t) == Some(SCHED_EXT)).collect();
+        let is_own = |&thread: &u32| {
+            let policy = process::policy(thread);
+            policy.is_some_and(|p| p & !libc::SCHED_RESET_ON_FORK == SCHED_EXT)
+        };
+        let own = only.threads().into_iter().filter(is_own).collect();
         Scope { only, given: HashSet::new(), own }
     }
 
@@ -159,30 +163,12 @@ impl Scope {
     }
 }
 
-/// The thread's policy without the reset-on-fork flag. Returns None if the thread has ended.
-fn policy(thread: u32) -> Option<i32> {
-    // SAFETY: takes and returns numbers.
-    let policy = unsafe { libc::sched_getscheduler(thread as libc::pid_t) };
-    (policy >= 0).then_some(policy & !libc::SCHED_RESET_ON_FORK)
-}
-
-/// Change the thread's policy, if it is `from`. Returns false if nothing changed: the policy
-/// differs, the change is not permitted, or the thread has ended.
+/// Change the thread's policy, if it is `from`, and keep its reset-on-fork flag. Returns false if
+/// nothing changed: the policy differs, the change is not permitted, or the thread has ended.
 fn change(thread: u32, from: i32, to: i32) -> bool {
-    // SAFETY: takes and returns numbers.
-    let whole = unsafe { libc::sched_getscheduler(thread as libc::pid_t) };
-    if whole < 0 || whole & !libc::SCHED_RESET_ON_FORK != from {
-        return false;
-    }
-    let parameter = libc::sched_param { sched_priority: 0 };
-    // SAFETY: the kernel only reads the structure.
-    unsafe {
-        libc::sched_setscheduler(
-            thread as libc::pid_t,
-            to | (whole & libc::SCHED_RESET_ON_FORK),
-            &raw const parameter,
-        ) == 0
-    }
+    let Some(policy) = process::policy(thread) else { return false };
+    let flag = policy & libc::SCHED_RESET_ON_FORK;
+    policy == from | flag && process::set_policy(thread, to | flag, 0).is_ok()
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
+use nix::sys::mman::{MlockAllFlags, mlockall};
 use serde_json::json;
 use ui::time::Unit;
 
@@ -13,9 +14,10 @@ use super::branches::{self, Counters, Source};
 use super::layout::{Config, Counts, Detector, Exit, State, VERSION};
 use super::load::Scheduler;
 use super::looks::Looks;
+use super::report::{self, thousandths};
 use super::scope::{Only, Scope};
 use super::sites::Sites;
-use super::{kernel, refuse, report, vcpus};
+use super::{kernel, refuse, vcpus};
 use os::stop::Stop;
 use os::{cgroup, process};
 
@@ -177,7 +179,6 @@ pub fn start(args: &StartArgs) -> anyhow::Result<i32> {
 
 struct Daemon<'a> {
     args: &'a StartArgs,
-    only: Option<Only>,
     roots: Vec<PathBuf>,
     config: Config,
     begin: Instant,
@@ -225,10 +226,17 @@ impl<'a> Daemon<'a> {
         let state = State { version: VERSION, pid, started, detector, config };
         scheduler.attach(&state)?;
         let begin = Instant::now();
-        let (looks, scope) = (None, None);
+        let looks = match config.sample_ns {
+            0 => None,
+            ns => Some(
+                Looks::start(&scheduler, ns, detector, counters)
+                    .context("cannot detect busy-waiting here (--spin=off starts without it)")?,
+            ),
+        };
+        let whom = only.as_ref().map_or(String::new(), |only| format!(", for {only}"));
+        let (scope, site_count) = (only.map(Scope::new), 0);
         let mut daemon = Daemon {
             args,
-            only,
             roots,
             config,
             begin,
@@ -237,21 +245,12 @@ impl<'a> Daemon<'a> {
             scope,
             sites,
             scheduler,
-            site_count: 0,
+            site_count,
         };
-        if config.sample_ns > 0 {
-            daemon.looks = Some(
-                Looks::start(&daemon.scheduler, config.sample_ns, detector, counters)
-                    .context("cannot detect busy-waiting here (--spin=off starts without it)")?,
-            );
-        }
-        if let Some(only) = &daemon.only {
-            let mut scope = Scope::new(only.clone());
+        if let Some(scope) = &mut daemon.scope {
             scope.follow();
-            daemon.scope = Some(scope);
         }
         let cpus = process::online_cpus().map_or(0, |cpus| cpus.len());
-        let whom = daemon.only.as_ref().map_or(String::new(), |only| format!(", for {only}"));
         eprintln!(
             "lissom sched: running ({}, {cpus} CPU{}, {}{}{}{whom})",
             kernel::name(),
@@ -331,14 +330,14 @@ impl<'a> Daemon<'a> {
         if let Some(looks) = &mut self.looks {
             looks.follow_cpus(&self.scheduler)?;
         }
-        let (Some(scope), Some(only)) = (&mut self.scope, &self.only) else { return Ok(None) };
+        let Some(scope) = &mut self.scope else { return Ok(None) };
         // A cgroup that is empty may fill again.
-        if scope.follow() == 0 && matches!(only, Only::Process(_)) {
+        if scope.follow() == 0 && matches!(scope.only, Only::Process(_)) {
             return Ok(Some(End::Nobody));
         }
         let limit = match self.args.ignore_cpu_max {
             true => Ok(()),
-            false => refuse::limited(Some(only), &self.roots),
+            false => refuse::limited(Some(&scope.only), &self.roots),
         };
         Ok(limit.err().map(|e| End::Limited(e.to_string())))
     }
@@ -355,11 +354,10 @@ impl<'a> Daemon<'a> {
     fn print_line(&self, since: &Counts, total: &Counts, seconds: f64) -> anyhow::Result<()> {
         let scans = self.scans()?;
         let text = if self.args.json {
-            let time =
-                SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |t| t.as_secs_f64());
+            let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             json!({
-                "time": (time * 1000.0).round() / 1000.0,
-                "seconds": (seconds * 1000.0).round() / 1000.0,
+                "time": thousandths(time.as_secs_f64()),
+                "seconds": thousandths(seconds),
                 "counts": since,
                 "total": total,
                 "sites": self.site_count,
@@ -389,7 +387,7 @@ impl<'a> Daemon<'a> {
         eprintln!("lissom sched: ended after {seconds:.1} s, {why}");
         if self.args.json {
             let document = json!({
-                "ended": why, "seconds": (seconds * 1000.0).round() / 1000.0, "exit_code": code,
+                "ended": why, "seconds": thousandths(seconds), "exit_code": code,
                 "config": self.config, "counts": counts,
                 "scans": scans.as_ref().map(Scans::document),
             });
@@ -444,20 +442,12 @@ impl Drop for Daemon<'_> {
 /// Set real-time priority, so that threads that it schedules cannot block this one. Lock memory,
 /// because reading a page from disk may need such threads. Neither is required.
 fn put_first() {
-    let parameter = libc::sched_param { sched_priority: 1 };
-    // SAFETY: the kernel only reads the structure; the other arguments are numbers.
-    let is_done = unsafe {
-        libc::sched_setscheduler(
-            0,
-            libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK,
-            &raw const parameter,
-        ) == 0
-            && libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) == 0
-    };
-    if !is_done && std::env::var_os("LISSOM_VERBOSE").is_some() {
-        eprintln!(
-            "lissom: running without real-time priority and locked memory: {}",
-            std::io::Error::last_os_error()
-        );
+    let policy = libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK;
+    let locked = || Ok(mlockall(MlockAllFlags::MCL_CURRENT | MlockAllFlags::MCL_FUTURE)?);
+    let done = process::set_policy(0, policy, 1).and_then(|()| locked());
+    if let Err(error) = done
+        && std::env::var_os("LISSOM_VERBOSE").is_some()
+    {
+        eprintln!("lissom: running without real-time priority and locked memory: {error}");
     }
 }

@@ -123,7 +123,7 @@ fn document(now: Option<&SchedExt>, seen: Option<&Seen>) -> Value {
         "hotplug_seq": now.map(|n| n.hotplug_seq),
         "enable_seq": now.map(|n| n.enable_seq),
         "pid": seen.map(|s| s.pid),
-        "uptime_s": seen.map(|s| (s.uptime_s * 1000.0).round() / 1000.0),
+        "uptime_s": seen.map(|s| report::thousandths(s.uptime_s)),
         "config": seen.map(|s| s.config),
         "counts": seen.map(|s| s.counts),
         "rates": seen.map(|s| report::rates(&s.counts, s.uptime_s)),
@@ -161,17 +161,12 @@ fn table(now: &SchedExt, seen: Option<&Seen>) -> String {
         lines.extend(scans.table(PROGRAMS_SHOWN));
         lines.push(String::new());
     }
-    let mut places = Places::default();
     if seen.sites.is_empty() {
         lines.push("no site where a thread busy-waits".into());
     } else {
-        lines.push(report::sites_head("KICKS"));
-    }
-    for (site, info) in seen.sites.iter().take(SITES_SHOWN) {
-        lines.push(report::site_line(*site, info, &report::whole(info.kicks), &mut places));
-    }
-    if seen.sites.len() > SITES_SHOWN {
-        lines.push(format!("... and {} more", seen.sites.len() - SITES_SHOWN));
+        let (mut places, kicks) = (Places::default(), |_, kicks| report::whole(kicks));
+        let most = SITES_SHOWN;
+        lines.extend(report::sites_table(&seen.sites, most, &mut places, "KICKS", kicks));
     }
     lines.join("\n") + "\n"
 }

@@ -68,23 +68,18 @@ fn table(before: &Seen, seen: &Seen, seconds: f64, rows: usize, places: &mut Pla
         format!("{}, process {}, for {:.0} s: {config}", load::NAME, seen.pid, seen.uptime_s);
     let mut lines = vec![head.chars().take(80).collect()];
     lines.extend(report::counts_table(&seen.counts.since(before.counts), seconds, &seen.counts));
-    lines.push(report::sites_head("KICKS/S"));
     let old: HashMap<Site, u64> =
         before.sites.iter().map(|(site, info)| (*site, info.kicks)).collect();
-    let kicks = |site: &Site, all: u64| all - old.get(site).map_or(0, |&old| old.min(all));
+    let kicks = |site: Site, all: u64| all - old.get(&site).map_or(0, |&old| old.min(all));
+    let rate = |site, all| terminal::short(kicks(site, all) as f64 / seconds);
     let mut sites = seen.sites.clone();
     sites.sort_by_key(|(site, info)| {
-        std::cmp::Reverse((kicks(site, info.kicks), info.kicks, info.seen))
+        std::cmp::Reverse((kicks(*site, info.kicks), info.kicks, info.seen))
     });
-    let room = rows.saturating_sub(lines.len() + 2).max(1);
-    for (site, info) in sites.iter().take(room) {
-        let rate = terminal::short(kicks(site, info.kicks) as f64 / seconds);
-        lines.push(report::site_line(*site, info, &rate, places));
-    }
-    match sites.len() {
-        0 => lines.push("no site yet where a thread busy-waits".into()),
-        all if all > room => lines.push(format!("... and {} more", all - room)),
-        _ => (),
+    let room = rows.saturating_sub(lines.len() + 3).max(1);
+    lines.extend(report::sites_table(&sites, room, places, "KICKS/S", rate));
+    if sites.is_empty() {
+        lines.push("no site yet where a thread busy-waits".into());
     }
     lines.join("\n") + "\n"
 }

@@ -82,8 +82,10 @@ pub struct Look {
 }
 
 /// Data of a process that is kept from one snapshot to the next.
+#[derive(Default)]
 struct Known {
-    cpu: Duration,
+    /// None: this is the first snapshot with it.
+    cpu: Option<Duration>,
     runtime: Presence,
     live: Option<Live>,
     threads: Threads,
@@ -92,8 +94,9 @@ struct Known {
 }
 
 /// Whether a process has mapped the runtime.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 enum Presence {
+    #[default]
     No,
     Yes,
     NotAllowed,
@@ -174,16 +177,9 @@ impl Watch {
         let (pid, start_time) = (stat.pid as u32, stat.starttime);
         let ticks = procfs::ticks_per_second();
         let cpu = Duration::from_millis((stat.utime + stat.stime) * 1000 / ticks);
-        let known = self.known.entry((pid, start_time)).or_insert_with(|| Known {
-            cpu: Duration::MAX,
-            runtime: Presence::No,
-            live: None,
-            threads: Threads::default(),
-            totals: Totals::default(),
-            waits: Waits::default(),
-        });
+        let known = self.known.entry((pid, start_time)).or_default();
         // A process that has not run has not changed.
-        let has_run = known.cpu != cpu || stat.state == 'R';
+        let has_run = known.cpu != Some(cpu) || stat.state == 'R';
         if has_run {
             // After an exec, the process may be under lissom, or not any more.
             known.runtime = presence(process);
@@ -192,7 +188,7 @@ impl Watch {
                 known.waits.look(pid);
             }
         }
-        known.cpu = cpu;
+        known.cpu = Some(cpu);
         let runtime = known.runtime(pid);
         Seen {
             pid,

@@ -295,12 +295,9 @@ impl History {
     }
 }
 
-/// Build an activity vector from the growth of each entry in ns. Entries that have not grown count
-/// as not written in this period.
+/// Build an activity vector from the growth of each entry in ns.
 fn vector(length: usize, ns: impl Fn(usize) -> u64) -> ActivityVector {
-    let time: Vec<Duration> = (0..length).map(|i| Duration::from_nanos(ns(i))).collect();
-    let valid = time.iter().map(|t| !t.is_zero()).collect();
-    ActivityVector::new(time, valid)
+    ActivityVector::new((0..length).map(|i| Duration::from_nanos(ns(i))).collect())
 }
 
 /// Read all entries at one moment. While a change is half made, their sum is not -`start`; then
@@ -382,10 +379,14 @@ mod tests {
 
     impl Simulated {
         fn new() -> Simulated {
-            // SAFETY: all zeros is a valid record of atomics.
-            let record: Record = unsafe { std::mem::zeroed() };
-            record.start.store(START as u64, Ordering::Relaxed);
-            record.time[0].store(-START, Ordering::Relaxed);
+            let record = Record {
+                start: AtomicU64::new(START as u64),
+                pid: AtomicU32::new(1),
+                execs: AtomicU32::new(0),
+                threads: AtomicI32::new(1),
+                runnable: AtomicI32::new(0),
+                time: std::array::from_fn(|i| AtomicI64::new(if i == 0 { -START } else { 0 })),
+            };
             Simulated { record, count: 0 }
         }
 

@@ -131,8 +131,7 @@ impl Watched {
 
     fn seen(self) -> Seen {
         let threads = u32::try_from(self.stat.num_threads).unwrap_or(1);
-        let valid = vec![true; self.time.len()];
-        let activity = ActivityVector::new(self.time, valid);
+        let activity = ActivityVector::new(self.time);
         Seen::new(self.stat.pid as Id, self.stat.comm, threads, self.malleable, activity)
     }
 }

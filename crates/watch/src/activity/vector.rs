@@ -3,28 +3,19 @@
 
 use std::time::Duration;
 
-/// Time for which a process had 0, 1, 2 ... runnable threads in one period.
+/// Time for which a process had 0, 1, 2 ... runnable threads in one period. The last entry is with
+/// as many or more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ActivityVector {
-    /// `[i]`: time with exactly i threads; last entry: with as many or more.
-    time: Vec<Duration>,
-    /// `[i]`: whether `time[i]` was written in this period. Other entries count as 0, so a long
-    /// vector need not be cleared each period.
-    valid: Vec<bool>,
-}
+pub struct ActivityVector(Vec<Duration>);
 
 impl ActivityVector {
-    pub fn new(time: Vec<Duration>, valid: Vec<bool>) -> ActivityVector {
-        assert_eq!(time.len(), valid.len());
-        ActivityVector { time, valid }
+    pub fn new(times: Vec<Duration>) -> ActivityVector {
+        ActivityVector(times)
     }
 
     /// Iterate over the times with 0, 1, 2 ... threads in this period.
     pub fn times(&self) -> impl Iterator<Item = Duration> {
-        self.time
-            .iter()
-            .zip(&self.valid)
-            .map(|(&time, &valid)| if valid { time } else { Duration::ZERO })
+        self.0.iter().copied()
     }
 
     /// Return whether any thread was runnable in this period.
@@ -36,10 +27,8 @@ impl ActivityVector {
     /// `min_threshold` in all. 0: idle. A shorter burst loses little by waiting for a CPU.
     pub fn typical_thread_count(&self, min_threshold: Duration) -> u32 {
         let mut with_as_many = Duration::ZERO;
-        for i in (1..self.time.len()).rev() {
-            if self.valid[i] {
-                with_as_many += self.time[i];
-            }
+        for i in (1..self.0.len()).rev() {
+            with_as_many += self.0[i];
             if with_as_many >= min_threshold && with_as_many > Duration::ZERO {
                 return i as u32;
             }
@@ -54,28 +43,24 @@ mod tests {
 
     const MIN_THRESHOLD: Duration = Duration::from_millis(2);
 
-    /// Build a vector of milliseconds with 0, 1, 2 ... threads; None: not written in this period.
-    fn vector(times: &[Option<u64>]) -> ActivityVector {
-        let time = times.iter().map(|t| Duration::from_millis(t.unwrap_or(1000))).collect();
-        ActivityVector::new(time, times.iter().map(Option::is_some).collect())
+    /// Build a vector of milliseconds with 0, 1, 2 ... threads.
+    fn vector(times: &[u64]) -> ActivityVector {
+        ActivityVector::new(times.iter().copied().map(Duration::from_millis).collect())
     }
 
     #[test]
     fn typical_thread_counts() {
-        let count = |times: &[Option<u64>]| vector(times).typical_thread_count(MIN_THRESHOLD);
+        let count = |times: &[u64]| vector(times).typical_thread_count(MIN_THRESHOLD);
         assert_eq!(count(&[]), 0);
-        assert_eq!(count(&[Some(100)]), 0);
-        assert_eq!(count(&[Some(50), Some(50)]), 1);
+        assert_eq!(count(&[100]), 0);
+        assert_eq!(count(&[50, 50]), 1);
         // A burst of 4 threads for 1 ms does not justify 4 CPUs.
-        assert_eq!(count(&[Some(9), Some(90), Some(0), Some(0), Some(1)]), 1);
-        assert_eq!(count(&[Some(8), Some(90), Some(0), Some(0), Some(2)]), 4);
+        assert_eq!(count(&[9, 90, 0, 0, 1]), 1);
+        assert_eq!(count(&[8, 90, 0, 0, 2]), 4);
         // 1 ms with 3 and 1 ms with 4 threads are 2 ms with at least 3.
-        assert_eq!(count(&[Some(8), Some(90), Some(0), Some(1), Some(1)]), 3);
-        assert_eq!(count(&[Some(99), Some(1)]), 0);
-        // Entries of an earlier period do not count.
-        assert_eq!(count(&[Some(50), Some(50), None, None]), 1);
-        assert_eq!(count(&[None, None]), 0);
+        assert_eq!(count(&[8, 90, 0, 1, 1]), 3);
+        assert_eq!(count(&[99, 1]), 0);
         // Without a threshold, an entry of 0 still does not count.
-        assert_eq!(vector(&[Some(100), Some(0)]).typical_thread_count(Duration::ZERO), 0);
+        assert_eq!(vector(&[100, 0]).typical_thread_count(Duration::ZERO), 0);
     }
 }
