@@ -1,6 +1,7 @@
 //! Thin wrappers of system calls that the standard library lacks: execve with an environment,
 //! memfds that survive it, affinity, capabilities, clocks.
 
+use std::convert::Infallible;
 use std::ffi::{CString, OsStr, OsString};
 use std::fmt::Display;
 use std::fs;
@@ -62,17 +63,13 @@ impl Environment {
 
 /// Replace this process by a program. Returns only on failure, with the error.
 pub fn execve(path: &Path, argv: &[OsString], environment: &Environment) -> io::Error {
-    let text = |s: &OsStr| CString::new(s.as_bytes()).map_err(io::Error::from);
-    let path = match text(path.as_os_str()) {
-        Ok(path) => path,
-        Err(e) => return e,
+    let text = |s: &OsStr| CString::new(s.as_bytes());
+    let execute = || -> io::Result<Infallible> {
+        let argv = argv.iter().map(|a| text(a)).collect::<Result<Vec<_>, _>>()?;
+        Ok(nix::unistd::execve(&text(path.as_os_str())?, &argv, &environment.strings())?)
     };
-    let argv: Vec<CString> = match argv.iter().map(|a| text(a)).collect() {
-        Ok(argv) => argv,
-        Err(e) => return e,
-    };
-    let Err(error) = nix::unistd::execve(&path, &argv, &environment.strings());
-    error.into()
+    let Err(error) = execute();
+    error
 }
 
 /// Create a memfd that survives an exec. Its number is high if possible, because some programs

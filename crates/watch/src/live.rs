@@ -25,23 +25,22 @@ impl Copy {
 
     /// Check and copy statistics. Fails if they are too short, invalid, or of another version.
     pub fn parse(bytes: &[u8]) -> Result<Copy, Trouble> {
-        if bytes.len() < size_of::<abi::Live>() {
-            return Err(Trouble::Garbage);
-        }
-        let words = bytes.chunks_exact(8).take(WORDS);
-        let copy =
-            Copy(words.map(|w| u64::from_ne_bytes(w.try_into().expect("eight bytes"))).collect());
-        let live = copy.get();
-        match (live.magic.load(Relaxed), live.version.load(Relaxed)) {
-            (abi::LIVE_MAGIC, abi::LIVE_VERSION)
-                if live.bytes.load(Relaxed) as usize == size_of::<abi::Live>() =>
-            {
-                Ok(copy)
-            }
-            (abi::LIVE_MAGIC, version) if version != abi::LIVE_VERSION => {
+        let word = |bytes: &[u8]| u64::from_ne_bytes(bytes.try_into().expect("eight bytes"));
+        let words: Vec<u64> = bytes.chunks_exact(8).take(WORDS).map(word).collect();
+        let version = words.get(1).map_or(0, |&word| word as u32);
+        match words.first() {
+            // The file exists, but nothing was written yet.
+            None | Some(0) => Err(Trouble::NotThere),
+            // The file of another release may have another size.
+            Some(&abi::LIVE_MAGIC) if version != abi::LIVE_VERSION => {
                 Err(Trouble::Version(version))
             }
-            _ => Err(Trouble::Garbage),
+            Some(&abi::LIVE_MAGIC) if words.len() == WORDS => {
+                let copy = Copy(words);
+                let is_as_long = copy.get().bytes.load(Relaxed) as usize == size_of::<abi::Live>();
+                if is_as_long { Ok(copy) } else { Err(Trouble::Garbage) }
+            }
+            Some(_) => Err(Trouble::Garbage),
         }
     }
 }
@@ -107,18 +106,10 @@ impl Live {
     }
 
     pub fn read(&self) -> Result<Copy, Trouble> {
-        // The file of another release may have another size.
         let size = self.0.metadata().map_err(|_| Trouble::Gone)?.size().min(1 << 20);
         let mut bytes = vec![0; size as usize];
         self.0.read_exact_at(&mut bytes, 0).map_err(|_| Trouble::Garbage)?;
-        bytes.resize(bytes.len().max(16), 0);
-        let magic = u64::from_ne_bytes(bytes[..8].try_into().expect("eight bytes"));
-        let version = u32::from_ne_bytes(bytes[8..12].try_into().expect("four bytes"));
-        if magic == abi::LIVE_MAGIC && version != abi::LIVE_VERSION {
-            return Err(Trouble::Version(version));
-        }
-        // The file exists, but nothing was written yet.
-        if magic == 0 { Err(Trouble::NotThere) } else { Copy::parse(&bytes) }
+        Copy::parse(&bytes)
     }
 }
 
