@@ -89,7 +89,7 @@ impl Drop for Looking {
     }
 }
 
-/// What a read sees.
+/// Kinds of reads: of the snapshot, of code, and of the current contents.
 pub const SNAPSHOT: u8 = 0;
 pub const CODE: u8 = 1;
 pub const NOW: u8 = 2;

@@ -140,21 +140,16 @@ fn name(path: &Path) -> Option<String> {
     Some(plain(&path.file_name()?.to_string_lossy()))
 }
 
-/// Return whether these bytes end with a call instruction: e8 with four bytes, or ff /2 with a
-/// register or memory.
+/// Return whether these bytes end with a call instruction: 2 to 7 bytes, without prefixes.
 fn call_ends_at(before: &[u8; 7]) -> bool {
-    let indirect = |length: usize| {
-        let (opcode, modrm) = (before[7 - length], before[8 - length]);
-        let (mode, register, memory) = (modrm >> 6, modrm >> 3 & 7, modrm & 7);
-        let displacement = match (mode, memory) {
-            (0, 5) | (2, _) => 4,
-            (1, _) => 1,
-            _ => 0,
-        };
-        let has_index = mode != 3 && memory == 4;
-        opcode == 0xff && register == 2 && length == 2 + usize::from(has_index) + displacement
-    };
-    before[2] == 0xe8 || (2..=7).any(indirect)
+    let decoder = zydis::Decoder::new64();
+    (2..=7).any(|length| {
+        let decoded = decoder.decode_first::<zydis::NoOperands>(&before[7 - length..]);
+        decoded.ok().flatten().is_some_and(|instruction| {
+            let is_call = instruction.mnemonic == zydis::Mnemonic::CALL;
+            is_call && usize::from(instruction.length) == length
+        })
+    })
 }
 
 /// Return a path to the file as the process sees it: it may be in a container.

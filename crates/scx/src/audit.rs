@@ -8,7 +8,7 @@ use libbpf_rs::{MapFlags, MapHandle};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::layout::{AuditCounts, Counts, Program, ScanCounts, Site, SiteInfo};
+use super::layout::{AuditCounts, Program, ScanCounts, Site, SiteInfo};
 use super::load::{self, Scheduler};
 use super::{maps, sites};
 use judge::Verdict;
@@ -154,22 +154,20 @@ pub struct Scans {
 }
 
 impl Scans {
-    pub fn read(counts: &Counts, scans: &MapHandle, audits: &MapHandle) -> Scans {
+    /// Read them from the scheduler's maps, which `map` finds by name.
+    pub fn read(map: impl Fn(&str) -> anyhow::Result<MapHandle>) -> anyhow::Result<Scans> {
+        let counts = load::counts(&map(load::COUNTS)?)?;
+        let (scans, audits) = (map(load::SCANS)?, map(load::AUDITS)?);
         let audit =
-            |program: &Program| -> AuditCounts { maps::get(audits, program).unwrap_or_default() };
+            |program: &Program| maps::get::<AuditCounts>(&audits, program).unwrap_or_default();
         let row = |program: Program| {
-            let scans = maps::get(scans, &program)?;
+            let scans = maps::get(&scans, &program)?;
             Some((program, Row { scans, audit: audit(&program) }))
         };
-        let mut programs: Vec<_> = maps::keys(scans).into_iter().filter_map(row).collect();
+        let mut programs: Vec<_> = maps::keys(&scans).into_iter().filter_map(row).collect();
         programs.sort_by_key(|(program, row)| (std::cmp::Reverse(row.scans.tries), program.pid));
         let all = ScanCounts { tries: counts.tries, positives: counts.positives };
-        Scans { total: Row { scans: all, audit: audit(&Program::ALL) }, programs }
-    }
-
-    pub fn of(scheduler: &Scheduler) -> anyhow::Result<Scans> {
-        let (scans, audits) = (scheduler.handle(load::SCANS)?, scheduler.handle(load::AUDITS)?);
-        Ok(Scans::read(&scheduler.counts()?, &scans, &audits))
+        Ok(Scans { total: Row { scans: all, audit: audit(&Program::ALL) }, programs })
     }
 
     /// The sums over all programs.

@@ -195,7 +195,8 @@ mod tests {
         fs::write(root.join("a/cgroup.threads"), "5\n6\n").expect("a file");
         fs::write(root.join("a/b/tasks"), "7\n").expect("a file");
         let folder = root.join("a").canonicalize().expect("it is there");
-        let found = Only::Group("/a".into()).resolve(&[root.clone()]).expect("it is there");
+        let found =
+            Only::Group("/a".into()).resolve(std::slice::from_ref(&root)).expect("it is there");
         assert_eq!(found, Only::Group(folder));
         assert_eq!(found.threads(), HashSet::from([5, 6, 7]));
         fs::remove_dir_all(&root).expect("ours");

@@ -323,7 +323,8 @@ impl<'a> Daemon<'a> {
 
     /// Returns None unless the detector is the paper's.
     fn scans(&self) -> anyhow::Result<Option<Scans>> {
-        self.auditor.as_ref().map(|_| Scans::of(&self.scheduler)).transpose()
+        let read = |_| Scans::read(|name| self.scheduler.handle(name));
+        self.auditor.as_ref().map(read).transpose()
     }
 
     fn follow(&mut self) -> anyhow::Result<Option<End>> {

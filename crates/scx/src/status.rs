@@ -64,10 +64,7 @@ impl Seen {
         sites.sort_by_key(|(site, info)| (std::cmp::Reverse((info.kicks, info.seen)), *site));
         let counts = load::counts(&running.map(load::COUNTS)?)?;
         let scans = match running.state.detector {
-            Detector::Paper => {
-                let (scans, audits) = (running.map(load::SCANS)?, running.map(load::AUDITS)?);
-                Some(Scans::read(&counts, &scans, &audits))
-            }
+            Detector::Paper => Some(Scans::read(|name| running.map(name))?),
             _ => None,
         };
         Ok(Seen {

@@ -67,7 +67,7 @@ pub struct Activity {
     _object: Object,
 }
 
-/// What a record says of its process.
+/// A process, as its record describes it.
 struct Counted {
     start: u64,
     pid: u32,
