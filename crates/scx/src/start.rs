@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use nix::sys::mman::{MlockAllFlags, mlockall};
 use serde_json::json;
+use ui::output::Report;
 use ui::time::Unit;
 
 use super::audit::{Auditor, Scans};
@@ -85,13 +86,13 @@ pub struct StartArgs {
     #[arg(long)]
     ignore_cpu_max: bool,
 
-    /// Print a line of counts on standard output at this interval
+    /// Print a line of counts on standard output at this interval. --json applies to these lines,
+    /// and to the counts at the end
     #[arg(long, value_name = "TIME", value_parser = ui::time::parser(Unit::S, "100ms", "24h"))]
     stats: Option<Duration>,
 
-    /// Print the lines of --stats, and the counts at the end, as JSON on standard output
-    #[arg(short, long)]
-    json: bool,
+    #[command(flatten)]
+    json: ui::output::JsonLines,
 
     /// Time that a runnable thread may wait before the kernel ends the scheduler, 1s to 30s, the
     /// most that the kernel permits. A
@@ -191,6 +192,7 @@ struct Daemon<'a> {
     scheduler: Scheduler,
     /// Number of sites at the last check.
     site_count: usize,
+    output: Report,
 }
 
 impl<'a> Daemon<'a> {
@@ -199,6 +201,7 @@ impl<'a> Daemon<'a> {
         only: Option<Only>,
         roots: Vec<PathBuf>,
     ) -> anyhow::Result<Daemon<'a>> {
+        let output = args.json.open()?;
         let ns = |time: Duration| time.as_nanos() as u64;
         let config = Config {
             slice_ns: ns(args.slice),
@@ -246,6 +249,7 @@ impl<'a> Daemon<'a> {
             sites,
             scheduler,
             site_count,
+            output,
         };
         if let Some(scope) = &mut daemon.scope {
             scope.follow();
@@ -352,10 +356,10 @@ impl<'a> Daemon<'a> {
         self.scheduler.detach()
     }
 
-    fn print_line(&self, since: &Counts, total: &Counts, seconds: f64) -> anyhow::Result<()> {
+    fn print_line(&mut self, since: &Counts, total: &Counts, seconds: f64) -> anyhow::Result<()> {
         let scans = self.scans()?;
-        let text = if self.args.json {
-            let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let document = || {
             json!({
                 "time": thousandths(time.as_secs_f64()),
                 "seconds": thousandths(seconds),
@@ -364,12 +368,12 @@ impl<'a> Daemon<'a> {
                 "sites": self.site_count,
                 "scans": scans.as_ref().map(Scans::total_document),
             })
-            .to_string()
-        } else {
-            let line = report::counts_line(since, seconds, self.site_count);
-            scans.map_or(line.clone(), |s| format!("{line}; {}", s.line()))
         };
-        Ok(ui::output::print((text + "\n").as_bytes())?)
+        let text = || {
+            let line = report::counts_line(since, seconds, self.site_count);
+            scans.as_ref().map_or(format!("{line}\n"), |s| format!("{line}; {}\n", s.line()))
+        };
+        Ok(self.output.line(document, text)?)
     }
 
     /// Print the summary. Returns the exit code.
@@ -386,14 +390,15 @@ impl<'a> Daemon<'a> {
             End::ByItself(exit) => (3, report::end_text(exit, self.args.timeout)),
         };
         eprintln!("lissom sched: ended after {seconds:.1} s, {why}");
-        if self.args.json {
-            let document = json!({
+        let document = || {
+            json!({
                 "ended": why, "seconds": thousandths(seconds), "exit_code": code,
                 "config": self.config, "counts": counts,
                 "scans": scans.as_ref().map(Scans::document),
-            });
-            ui::output::print(format!("{document}\n").as_bytes())?;
-        } else {
+            })
+        };
+        self.output.line(document, String::new)?;
+        if !self.args.json.is_alone() {
             let mut lines = report::counts_table(&counts, seconds, &counts);
             lines.extend(scans.iter().flat_map(|s| s.table(PROGRAMS_TOLD)));
             eprintln!("{}", lines.join("\n"));

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use serde_json::{Value, json};
 use ui::time::Unit;
 
 use super::layout::Site;
@@ -31,10 +32,14 @@ pub struct TopArgs {
     /// Number of reports [default: until a signal]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
+
+    #[command(flatten)]
+    json: ui::output::JsonLines,
 }
 
 /// Returns the exit code.
 pub fn top(args: &TopArgs) -> anyhow::Result<i32> {
+    let mut output = args.json.open()?;
     let now = refuse::kernel()?;
     let running = find::running()?;
     let running =
@@ -53,12 +58,26 @@ pub fn top(args: &TopArgs) -> anyhow::Result<i32> {
         }
         let (seen, now) = (Seen::look(&running)?, Instant::now());
         let rows = if is_live { terminal::rows() } else { usize::MAX };
-        let table = table(&before, &seen, (now - last).as_secs_f64(), rows, &mut places);
+        let seconds = (now - last).as_secs_f64();
+        let table = table(&before, &seen, seconds, rows, &mut places);
         let text = if is_live { format!("\x1b[H\x1b[2J{table}") } else { table + "\n" };
-        ui::output::print(text.as_bytes())?;
+        output.line(|| document(&before, &seen, seconds), || text)?;
         (before, last) = (seen, now);
     }
     Ok(0)
+}
+
+fn document(before: &Seen, seen: &Seen, seconds: f64) -> Value {
+    let mut places = Places::default();
+    let sites = seen.sites.iter().map(|(s, info)| report::site_document(*s, info, &mut places));
+    json!({
+        "pid": seen.pid,
+        "uptime_s": (seen.uptime_s * 1000.0).round() / 1000.0,
+        "seconds": (seconds * 1000.0).round() / 1000.0,
+        "counts": seen.counts.since(before.counts),
+        "total": seen.counts,
+        "sites": sites.collect::<Vec<_>>(),
+    })
 }
 
 /// Returns at most `rows` lines, but always the counts and one site.
@@ -123,5 +142,13 @@ mod tests {
         let text = table(&many, &many, 1.0, 24, &mut places);
         assert!(text.lines().count() < 24 && text.ends_with(" more\n"), "{text}");
         assert!(table(&seen(0, &[]), &seen(0, &[]), 1.0, 24, &mut places).contains("no site"));
+    }
+
+    #[test]
+    fn documents() {
+        let document = document(&seen(10, &[5]), &seen(30, &[6]), 2.0);
+        let numbers = (&document["counts"]["wakeups"], &document["total"]["wakeups"]);
+        assert_eq!(numbers, (&json!(20), &json!(30)));
+        assert_eq!(document["sites"][0]["kicks"], json!(6));
     }
 }

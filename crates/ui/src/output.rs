@@ -41,6 +41,42 @@ impl Json {
     }
 }
 
+/// Option of verbs that report again and again.
+#[derive(clap::Args, Clone, Default)]
+pub struct JsonLines {
+    /// Print each report as a JSON document on one line, instead of text. With FILE, write the
+    /// lines to this file, which is emptied at the start, and print the text
+    #[arg(
+        short = 'j',
+        long = "json",
+        value_name = "FILE",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "-"
+    )]
+    json: Option<PathBuf>,
+}
+
+impl JsonLines {
+    fn option(&self) -> Json {
+        Json { json: self.json.clone() }
+    }
+
+    pub fn is_given(&self) -> bool {
+        self.json.is_some()
+    }
+
+    /// Return whether the documents replace the text.
+    pub fn is_alone(&self) -> bool {
+        self.option().is_alone()
+    }
+
+    /// Create the file, if there is one. `Report::line` writes to it.
+    pub fn open(&self) -> Result<Report> {
+        self.option().open()
+    }
+}
+
 /// Destinations of a report.
 pub struct Report {
     is_alone: bool,
@@ -49,11 +85,33 @@ pub struct Report {
 
 impl Report {
     /// Write the report.
-    pub fn write(self, document: impl Fn() -> String, text: impl FnOnce() -> String) -> Result<()> {
-        if let Some(mut file) = self.file {
+    pub fn write(
+        mut self,
+        document: impl Fn() -> String,
+        text: impl FnOnce() -> String,
+    ) -> Result<()> {
+        self.add(document, text)
+    }
+
+    /// Write one of several reports, whose document becomes a line.
+    pub fn line(
+        &mut self,
+        document: impl Fn() -> serde_json::Value,
+        text: impl FnOnce() -> String,
+    ) -> Result<()> {
+        self.add(|| format!("{}\n", document()), text)
+    }
+
+    fn add(
+        &mut self,
+        document: impl Fn() -> String,
+        text: impl FnOnce() -> String,
+    ) -> Result<()> {
+        if let Some(file) = &mut self.file {
             file.write_all(document().as_bytes()).map_err(|e| within("--json", &e))?;
         }
-        print(if self.is_alone { document() } else { text() }.as_bytes())
+        let text = if self.is_alone { document() } else { text() };
+        if text.is_empty() { Ok(()) } else { print(text.as_bytes()) }
     }
 }
 

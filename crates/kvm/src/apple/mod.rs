@@ -14,6 +14,7 @@ use anyhow::{Context as _, bail};
 use clap::Args;
 use nix::errno::Errno;
 use ui::exit::Failure;
+use ui::output::Report;
 use ui::time::Unit;
 
 use crate::adapt::{Apple, Limits};
@@ -93,9 +94,8 @@ pub struct AppleArgs {
     #[arg(long, value_name = "PERMILLE", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
     margin: u32,
 
-    /// Print each report as one line of JSON
-    #[arg(short, long)]
-    json: bool,
+    #[command(flatten)]
+    json: ui::output::JsonLines,
 
     /// Use this file instead of the module's device
     #[arg(long, value_name = "PATH", default_value = device::PATH, hide = true)]
@@ -109,6 +109,7 @@ pub fn apple(args: &AppleArgs) -> anyhow::Result<i32> {
         let text = format!("--lower={lower} is above --upper={upper}");
         return Err(Failure::wrong_use(text).into());
     }
+    let mut output = args.json.open()?;
     let stop = os::stop::Stop::on_signals()?;
     let mut device = Device::open(&args.device, args.apply)?;
     let first = device.read()?;
@@ -133,7 +134,7 @@ pub fn apple(args: &AppleArgs) -> anyhow::Result<i32> {
         let is_over = stop.asked() || args.duration.is_some_and(|d| begin.elapsed() >= d);
         let since = reported.elapsed();
         if since >= args.interval || (is_over && reports == 0) {
-            ui::output::print(control.report(since.as_secs_f64()).as_bytes())?;
+            control.report(since.as_secs_f64(), &mut output)?;
             (reported, reports) = (Instant::now(), reports + 1);
         }
         if is_over || control.has_none_left() {
@@ -179,7 +180,7 @@ fn check_named(args: &AppleArgs, seen: &Snapshot) -> anyhow::Result<()> {
 }
 
 fn announce(args: &AppleArgs, start: u32, limits: &Limits, module: &Module) {
-    if args.json {
+    if args.json.is_alone() {
         return;
     }
     let unit = module.vendor.unit;
@@ -251,7 +252,7 @@ impl Control<'_> {
         Ok(())
     }
 
-    fn report(&mut self, seconds: f64) -> String {
+    fn report(&mut self, seconds: f64, output: &mut Report) -> anyhow::Result<()> {
         let machines = self.machines.values_mut();
         let intervals: Vec<Interval> = machines.map(|m| m.interval(self.unit)).collect();
         for Interval { machine: Machine { vm, apple, .. }, counters, .. } in &intervals {
@@ -265,8 +266,9 @@ impl Control<'_> {
                 );
             }
         }
-        let format = if self.args.json { report::document } else { report::table };
-        format(&intervals, seconds, self.args.apply)
+        let applies = self.args.apply;
+        let document = || report::document(&intervals, seconds, applies);
+        Ok(output.line(document, || report::table(&intervals, seconds, applies))?)
     }
 
     /// Returns whether all VMs of --vm have ended.

@@ -10,6 +10,8 @@ use bytemuck::Zeroable as _;
 use clap::Args;
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
+use serde_json::{Value, json};
+use ui::output::Report;
 use ui::text::row;
 use ui::time::Unit;
 
@@ -60,6 +62,9 @@ pub struct AutoArgs {
     quiet: bool,
 
     #[command(flatten)]
+    json: ui::output::JsonLines,
+
+    #[command(flatten)]
     folder: Folder,
 
     /// For tests: read halts from a file instead of the kernel, for each interval a line of
@@ -96,6 +101,7 @@ fn replay(path: &Path) -> anyhow::Result<Source> {
 }
 
 pub fn auto(args: &AutoArgs) -> anyhow::Result<()> {
+    let mut output = args.json.open()?;
     let parameters = Parameters::at(&args.folder.parameters)?;
     let path = parameters.path(NAME);
     // Fail now, not at the first change.
@@ -117,11 +123,15 @@ pub fn auto(args: &AutoArgs) -> anyhow::Result<()> {
         Some(path) => replay(path)?,
         None => kernel()?,
     };
-    let done = tune(args, &mut guard, &stop, source);
+    let done = tune(args, &mut guard, &stop, source, &mut output);
     let original = guard.original();
     let is_restored = guard.restore()?;
     if is_restored && !done.as_ref().is_err_and(ui::exit::is_closed) {
-        say(&format!("{NAME} is {original} again\n"))?;
+        let text = format!("{NAME} is {original} again");
+        match args.json.is_alone() {
+            true => eprintln!("lissom: {text}"),
+            false => say(&format!("{text}\n"))?,
+        }
     }
     done
 }
@@ -136,12 +146,18 @@ fn say(text: &str) -> anyhow::Result<()> {
     Ok(ui::output::print(text.as_bytes())?)
 }
 
-fn tune(args: &AutoArgs, guard: &mut Guard, stop: &Stop, mut source: Source) -> anyhow::Result<()> {
+fn tune(
+    args: &AutoArgs,
+    guard: &mut Guard,
+    stop: &Stop,
+    mut source: Source,
+    output: &mut Report,
+) -> anyhow::Result<()> {
     let mut policy = Policy::new(ns(args.max), ns(args.worth));
     let mut window = u64::from(guard.original());
     let begin = Instant::now();
     let end = args.duration.and_then(|d| begin.checked_add(d));
-    if !args.quiet {
+    if !args.quiet && !args.json.is_alone() {
         let titles = ["HALT/s", "POLLED/s", "HIT%", "HIT ms", "MISS ms"];
         say(&format!("{}  {NAME}\n", row(&WIDTHS, &titles)))?;
     }
@@ -160,8 +176,10 @@ fn tune(args: &AutoArgs, guard: &mut Guard, stop: &Stop, mut source: Source) -> 
         if wanted != window {
             guard.set(wanted as u32)?;
         }
+        let seconds = (now - last).as_secs_f64();
         if !args.quiet || wanted != window {
-            say(&line(&counts, (now - last).as_secs_f64(), window, wanted))?;
+            let document = || document(&counts, seconds, window, wanted);
+            output.line(document, || line(&counts, seconds, window, wanted))?;
         }
         (window, last) = (wanted, now);
         if end.is_some_and(|end| now >= end) {
@@ -173,6 +191,14 @@ fn tune(args: &AutoArgs, guard: &mut Guard, stop: &Stop, mut source: Source) -> 
 /// Returns a time of at most 10 ms in nanoseconds.
 fn ns(time: Duration) -> u64 {
     u64::from(time.subsec_nanos())
+}
+
+fn document(counts: &Counts, seconds: f64, window: u64, wanted: u64) -> Value {
+    json!({
+        "seconds": seconds, "halts": counts.wakeups, "polled": counts.polls,
+        "poll_hits": counts.poll_hits(), "poll_hit_ns": counts.poll_hit_ns,
+        "poll_miss_ns": counts.poll_miss_ns, "halt_poll_ns": window, "next_halt_poll_ns": wanted,
+    })
 }
 
 /// Format an interval as a line. Times are in ms of CPU time per second.

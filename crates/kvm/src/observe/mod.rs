@@ -64,9 +64,8 @@ pub struct ObserveArgs {
     #[arg(long, value_name = "TIME", value_parser = ui::time::parser(Unit::S, "100ms", "24h"))]
     duration: Option<Duration>,
 
-    /// Print each interval as one line of JSON
-    #[arg(short, long)]
-    json: bool,
+    #[command(flatten)]
+    json: ui::output::JsonLines,
 
     /// Write metrics in OpenMetrics format once an interval: to standard output, to FILE (replaced
     /// as a whole, for a textfile collector), or served at ADDR:PORT (loopback only), to all users
@@ -143,10 +142,10 @@ fn named(arguments: &[String]) -> Option<String> {
 
 enum Output {
     /// On a terminal (`live`), each table replaces the one before.
-    Table {
+    Report {
         live: bool,
+        report: ui::output::Report,
     },
-    Json,
     Metrics(Exporter),
 }
 
@@ -155,29 +154,28 @@ impl Output {
         if let Some(place) = &args.prometheus {
             return Ok(Output::Metrics(Exporter::new(place)?));
         }
-        if args.json {
-            return Ok(Output::Json);
-        }
-        let live = io::stdout().is_terminal();
+        let report = args.json.open()?;
+        let live = io::stdout().is_terminal() && !args.json.is_alone();
         if live && args.interval > Duration::from_secs(2) {
             ui::output::print(
                 format!("first report in {:.0} s\n", args.interval.as_secs_f64()).as_bytes(),
             )?;
         }
-        Ok(Output::Table { live })
+        Ok(Output::Report { live, report })
     }
 
     fn write(&mut self, interval: &Interval) -> anyhow::Result<()> {
         match self {
-            Output::Table { live } => {
+            Output::Report { live, report } => {
                 let rows = if *live { terminal::rows() } else { usize::MAX };
-                let table = show::table(interval, rows);
-                let text = if *live { format!("\x1b[H\x1b[2J{table}") } else { table + "\n" };
-                ui::output::print(text.as_bytes())?;
+                let table = || show::table(interval, rows);
+                let text = || match live {
+                    true => format!("\x1b[H\x1b[2J{}", table()),
+                    false => table() + "\n",
+                };
+                let now = SystemTime::now();
+                report.line(|| show::document(interval, now), text)?;
             }
-            Output::Json => ui::output::print(
-                format!("{}\n", show::document(interval, SystemTime::now())).as_bytes(),
-            )?,
             Output::Metrics(exporter) => exporter.write(interval)?,
         }
         Ok(())

@@ -46,7 +46,8 @@ use watch::activity::vector::ActivityVector;
 #[command(after_long_help = "\
 Examples:
   lissom manager --dry-run --once
-  lissom manager & lissom run -- ./solver --threads 64")]
+  lissom manager & lissom run -- ./solver --threads 64
+  lissom manager --json=decisions.jsonl")]
 pub struct ManagerArgs {
     /// Print decisions, but do not apply them
     #[arg(long)]
@@ -85,8 +86,9 @@ pub struct ManagerArgs {
     #[arg(long)]
     pub no_bind: bool,
 
-    /// Print each decision that differs from the previous one [default: only with --dry-run], and
-    /// on standard error the programs that are refused because they belong to another user
+    /// Print each decision that differs from the previous one [default: only with --dry-run or
+    /// --json], and on standard error the programs that are refused because they belong to another
+    /// user
     #[arg(short, long)]
     pub verbose: bool,
 
@@ -108,9 +110,8 @@ pub struct ManagerArgs {
           default_missing_value = metrics::DEFAULT, value_parser = ui::endpoint::address)]
     pub metrics: Option<std::net::SocketAddr>,
 
-    /// Print each decision as a JSON document on one line
-    #[arg(short, long)]
-    pub json: bool,
+    #[command(flatten)]
+    pub json: ui::output::JsonLines,
 }
 
 pub fn manager(args: &ManagerArgs) -> anyhow::Result<i32> {
@@ -120,6 +121,7 @@ pub fn manager(args: &ManagerArgs) -> anyhow::Result<i32> {
 fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
     let period = args.period;
     let min_threshold = args.min_threshold;
+    let mut output = args.json.open()?;
     let stop = Stop::on_signals()?;
     let mut server = if args.dry_run { None } else { Some(listen(args)?) };
     let metrics = args.metrics.map(Metrics::serve).transpose()?;
@@ -185,13 +187,12 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
             let targets = shares.iter().filter_map(target).collect();
             caps = feedback.period(&rates.since_last(&reports, &targets, period));
         }
-        if (args.dry_run || args.verbose) && last.as_ref() != Some(&shares) {
-            let text = if args.json {
-                format!("{}\n", document(&seen, &counts, &shares, &cpus, &reports))
-            } else {
-                table(&seen, &counts, &shares, &cpus)
+        if last.as_ref() != Some(&shares) {
+            let text = || match args.dry_run || args.verbose {
+                true => table(&seen, &counts, &shares, &cpus),
+                false => String::new(),
             };
-            ui::output::print(text.as_bytes())?;
+            output.line(|| document(&seen, &counts, &shares, &cpus, &reports), text)?;
         }
         if args.once {
             return Ok(());
