@@ -13,7 +13,7 @@ use super::{Bench, Common, Session, scenarios};
 
 /// Measure OpenMP loops that hand out chunks, and short parallel regions
 ///
-/// Each pattern runs natively, under lissom, and under lissom with `--malleable=1`
+/// Each pattern runs natively, under lissom, and under lissom with `--malleable`
 /// or, for regions, `--omp-team=slots`. The compiler determines the OpenMP library:
 /// CC=clang measures LLVM's.
 ///

@@ -1,12 +1,14 @@
 //! `lissom run`: prepare the environment and become the program.
 
 use std::ffi::{OsStr, OsString};
-use std::io;
+use std::io::{self, Write as _};
 use std::os::fd::AsRawFd as _;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
 use clap::{Args, FromArgMatches as _, ValueEnum, ValueHint};
 use ui::exit::{self, Failure};
 
@@ -79,13 +81,22 @@ pub struct RunArgs {
     #[arg(long, value_enum, env = abi::ENV_SHARE, hide_env_values = true)]
     pub share: Option<Share>,
 
-    /// Whether to limit the threads that work on an OpenMP loop with schedule dynamic or guided
-    /// [default: 1 with --max-threads, else 0]. 1: a thread without a CPU waits between chunks
-    /// until it has one or the loop ends; loops with chunks of less than 100 ns become up to
-    /// 25 % slower. 0: all threads take chunks in turns, as natively
-    #[arg(long, value_name = "0|1", env = abi::ENV_MALLEABLE, hide_env_values = true,
-          value_parser = clap::value_parser!(u8).range(0..=1))]
-    pub malleable: Option<u8>,
+    /// Limit the threads that work on an OpenMP loop with schedule dynamic or guided [default:
+    /// only with --max-threads]. A thread without a CPU waits between chunks until it has one or
+    /// the loop ends. Loops with chunks of less than 100 ns become up to 25 % slower. The variable
+    /// has the value 0 or 1
+    #[arg(long, action = clap::ArgAction::SetTrue, env = abi::ENV_MALLEABLE,
+          hide_env_values = true, value_parser = zero_or_one,
+          default_value = "0", default_missing_value = "1")]
+    pub malleable: bool,
+
+    /// Let all threads of a team take chunks in turns, as natively, also with --max-threads
+    #[arg(long)]
+    pub no_malleable: bool,
+
+    /// The last of the two options above, or the variable. None: none is given.
+    #[arg(skip)]
+    pub malleable_loops: Option<bool>,
 
     /// Size of OpenMP teams [default: program]
     #[arg(long, value_enum, env = abi::ENV_OMP_TEAM, hide_env_values = true)]
@@ -115,6 +126,12 @@ pub struct RunArgs {
     #[arg(long, value_name = "PATH")]
     pub stats_file: Option<PathBuf>,
 
+    /// Print statistics like --stats=json. With FILE, write the JSON document to this file; with
+    /// --stats as well, the table follows on standard error
+    #[arg(short, long, value_name = "FILE", num_args = 0..=1, require_equals = true,
+          default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+
     /// Print decisions and their reasons on standard error. They mix with the program's own
     /// messages
     #[arg(short, long)]
@@ -124,7 +141,7 @@ pub struct RunArgs {
     /// or change, one NAME=VALUE a line, for launchers of containers and jobs. With FOLDER, the
     /// runtime is not unpacked: LD_PRELOAD names it in this folder, which the program has to see
     #[arg(long, value_name = "FOLDER", num_args = 0..=1, require_equals = true,
-          conflicts_with_all = ["stats", "stats_file", "command"])]
+          conflicts_with_all = ["stats", "stats_file", "json", "command"])]
     pub print_env: Option<Option<PathBuf>>,
 
     /// Program and its arguments
@@ -147,8 +164,50 @@ pub fn arguments(arguments: &[OsString]) -> Result<RunArgs, clap::Error> {
         .bin_name("lissom run")
         .display_name("lissom-run")
         .max_term_width(80);
-    let matches = RunArgs::augment_args(command).try_get_matches_from(arguments)?;
-    RunArgs::from_arg_matches(&matches)
+    let mut command = RunArgs::augment_args(command);
+    let matches = match command.try_get_matches_from_mut(arguments) {
+        Ok(matches) => matches,
+        Err(e) => match with_flag(&e, arguments) {
+            Some(arguments) => command.try_get_matches_from_mut(arguments)?,
+            None => return Err(e),
+        },
+    };
+    let mut args = RunArgs::from_arg_matches(&matches)?;
+    let source = |name| matches.value_source(name);
+    let position = |name| {
+        (source(name) == Some(ValueSource::CommandLine)).then(|| matches.index_of(name))
+    };
+    let is_given = source("malleable") != Some(ValueSource::DefaultValue);
+    args.malleable_loops = match position("no_malleable") > position("malleable") {
+        true => Some(false),
+        false => is_given.then_some(args.malleable),
+    };
+    Ok(args)
+}
+
+/// Older versions took --malleable=0 and =1. Returns the arguments with the flag instead, and
+/// prints how to write it. None: the error has another reason.
+fn with_flag(error: &clap::Error, arguments: &[OsString]) -> Option<Vec<OsString>> {
+    if error.kind() != ErrorKind::TooManyValues {
+        return None;
+    }
+    let old = ["--malleable=0", "--malleable=1"];
+    let new = ["--no-malleable", "--malleable"];
+    // Options of lissom come first: the first of these is not an argument of the program.
+    let at = arguments.iter().position(|argument| old.iter().any(|o| argument == o))?;
+    let which = usize::from(arguments[at] == old[1]);
+    eprintln!("lissom: {} is a form of older versions: write {}", old[which], new[which]);
+    let mut arguments = arguments.to_vec();
+    arguments[at] = new[which].into();
+    Some(arguments)
+}
+
+fn zero_or_one(text: &str) -> Result<bool, String> {
+    match text {
+        "0" => Ok(false),
+        "1" => Ok(true),
+        _ => Err("expected 0 or 1".to_string()),
+    }
 }
 
 fn omp_schedule(text: &str) -> Result<String, String> {
@@ -179,7 +238,8 @@ pub fn run(args: RunArgs) -> anyhow::Result<i32> {
         return print_env(&args, environment, verbose);
     }
 
-    let path = program::find(&args.command[0], environment.get("PATH"))?;
+    let path = program::find(&args.command[0], environment.get("PATH"))
+        .map_err(|e| if is_value(&args) { unwanted_value(&args.command[0]) } else { e })?;
     let program = program::inspect(&path);
 
     // Why this program is not managed. None: it is.
@@ -210,10 +270,20 @@ pub fn run(args: RunArgs) -> anyhow::Result<i32> {
         say(&format!("{} runs natively: {reason}", path.display()));
     }
 
-    if args.stats.is_some() || args.stats_file.is_some() {
+    if args.stats.is_some() || args.stats_file.is_some() || args.json.is_some() {
         return with_stats(&args, &path, &program, environment, native);
     }
     Err(become_program(&path, &program, &args.command, &environment).into())
+}
+
+/// Return whether the missing program is a value of --malleable, which older versions took.
+fn is_value(args: &RunArgs) -> bool {
+    args.malleable && (args.command[0] == "0" || args.command[0] == "1")
+}
+
+fn unwanted_value(value: &OsStr) -> Failure {
+    let flag = if value == "0" { "--no-malleable" } else { "--malleable" };
+    Failure::wrong_use(format!("--malleable takes no value: write {flag}"))
 }
 
 /// Return whether a value of LISSOM_VERBOSE is on. The runtime decides in the same way.
@@ -352,8 +422,8 @@ fn calm_openmp(environment: &mut Environment) -> bool {
 /// Set the variables that OpenMP and the runtime read. With --max-threads, OMP_NUM_THREADS becomes
 /// the initial number of active threads.
 fn set_up_openmp(environment: &mut Environment, args: &RunArgs) {
-    if let Some(malleable) = args.malleable {
-        environment.set(abi::ENV_MALLEABLE, malleable.to_string());
+    if let Some(malleable) = args.malleable_loops {
+        environment.set(abi::ENV_MALLEABLE, if malleable { "1" } else { "0" });
     }
     if let Some(team) = args.omp_team {
         environment.set(abi::ENV_OMP_TEAM, team.name());
@@ -407,15 +477,14 @@ fn with_stats(
     mut environment: Environment,
     native: Option<String>,
 ) -> anyhow::Result<i32> {
-    // Open the file before the program runs: a wrong path should not show an hour later.
-    let file = match args.stats_file.as_ref().map(std::fs::File::create).transpose() {
-        Ok(file) => file,
-        Err(e) => {
-            let shown = args.stats_file.as_deref().unwrap_or(Path::new("")).display();
-            let text = format!("cannot create --stats-file {shown}: {e}; pass a writable path");
-            return Err(Failure::wrong_use(text).into());
-        }
-    };
+    let json_file = args.json.as_deref().filter(|path| *path != Path::new("-"));
+    let is_alone = args.json.is_some() && json_file.is_none();
+    let is_json = is_alone || args.stats == Some(StatsFormat::Json);
+    let has_text = args.stats.is_some() || args.stats_file.is_some() || json_file.is_none();
+    // Open the files before the program runs: a wrong path should not show an hour later.
+    let mut json_file = json_file.map(|path| create("--json", path)).transpose()?;
+    let mut file =
+        args.stats_file.as_deref().map(|path| create("--stats-file", path)).transpose()?;
     let region = Region::create();
     match &region {
         Ok(region) => environment.set(abi::ENV_STATS_FD, region.fd().as_raw_fd().to_string()),
@@ -434,19 +503,28 @@ fn with_stats(
     };
     if let Ok(region) = &region {
         let report = stats::Report::new(region, native, started.elapsed(), outcome.describe());
-        let text = match args.stats.unwrap_or(StatsFormat::Table) {
-            StatsFormat::Table => report.table(),
-            StatsFormat::Json => ui::output::json(&report),
-        };
-        let written = match file {
-            Some(mut file) => io::Write::write_all(&mut file, text.as_bytes()),
-            None => io::Write::write_all(&mut io::stderr(), text.as_bytes()),
-        };
+        let document = || ui::output::json(&report);
+        let mut written = json_file.as_mut().map_or(Ok(()), |f| f.write_all(document().as_bytes()));
+        if has_text {
+            let text = if is_json { document() } else { report.table() };
+            written = written.and(match &mut file {
+                Some(file) => file.write_all(text.as_bytes()),
+                None => io::stderr().write_all(text.as_bytes()),
+            });
+        }
         if let Err(e) = written {
             eprintln!("lissom: cannot write the statistics: {e}");
         }
     }
     Ok(outcome.pass_on())
+}
+
+/// Create the file of an option.
+fn create(option: &str, path: &Path) -> Result<std::fs::File, Failure> {
+    std::fs::File::create(path).map_err(|e| {
+        let path = path.display();
+        Failure::wrong_use(format!("cannot create {option} {path}: {e}; pass a writable path"))
+    })
 }
 
 #[cfg(test)]
