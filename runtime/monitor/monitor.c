@@ -24,8 +24,10 @@
 #include "monitor/neighbours.h"
 #include "monitor/peers.h"
 #include "omp/loops.h"
+#include "options.h"
 #include "prim/kernel_thread.h"
 #include "prim/task.h"
+#include "report.h"
 #include "sched/actions.h"
 #include "sched/bind.h"
 #include "sched/contention.h"
@@ -362,11 +364,18 @@ void monitor_before_mq_notify(void)
  * is forbidden or would be wrong. */
 static bool take_own_descriptors(void)
 {
+    static bool is_told;
+    const char *why = NULL;
     __atomic_store_n(&unshares, 1, __ATOMIC_SEQ_CST);
-    bool own = !__atomic_load_n(&notifies, __ATOMIC_SEQ_CST) &&
-               prim_syscall3(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE) == 0;
+    if (__atomic_load_n(&notifies, __ATOMIC_SEQ_CST))
+        why = "the program has called mq_notify";
+    else if (prim_syscall3(SYS_close_range, 0, ~0u, CLOSE_RANGE_UNSHARE))
+        why = "close_range is forbidden, or Linux is older than 5.9";
     __atomic_store_n(&unshares, 0, __ATOMIC_SEQ_CST);
-    return own;
+    if (why && options.verbose && !is_told)
+        report("no sharing of CPUs, manager and live statistics: %s", why);
+    is_told = true;
+    return !why;
 }
 
 /* Ask the kernel for short slices. The monitor runs for some us, and should do so when it wakes,

@@ -17,6 +17,7 @@ pub fn findings() -> Vec<Finding> {
     let mut list = vec![
         switched_off(),
         kernel(),
+        descriptors(),
         glibc(),
         switching::finding(),
         patching::finding(),
@@ -71,9 +72,32 @@ fn kernel() -> Finding {
         return Finding::off("kernel", why, "use an x86-64 machine");
     }
     if version(&release) < OLDEST_KERNEL {
-        return Finding::off("kernel", why, "use Linux 5.9 or newer");
+        let why = format!("{why}: lissom is not tested before 5.9");
+        return Finding::limited("kernel", why, "use Linux 5.9 or newer");
     }
     Finding::ok("kernel", why)
+}
+
+/// Test whether the runtime's monitor can have a descriptor table of its own.
+fn descriptors() -> Finding {
+    let what = "descriptors";
+    // SAFETY: no descriptor has this number, and this process has a table of its own already.
+    let result = unsafe {
+        let (none, flags) = (libc::c_uint::MAX, libc::CLOSE_RANGE_UNSHARE as libc::c_int);
+        libc::syscall(libc::SYS_close_range, none, none, flags)
+    };
+    if result == 0 {
+        return Finding::ok(what, "the runtime can open files unseen by the program");
+    }
+    Finding::limited(
+        what,
+        format!(
+            "close_range fails: {}: programs do not share CPUs, do not connect to the manager, and \
+             have no live statistics",
+            io::Error::last_os_error()
+        ),
+        "use Linux 5.9 or newer, and allow close_range in the sandbox",
+    )
 }
 
 fn glibc() -> Finding {

@@ -25,7 +25,8 @@ fn judge(verdict: u32) -> Finding {
         FITS => return Finding::ok(what, "threads can be switched in user space"),
         NO_FSGSBASE => (
             "no fsgsbase",
-            "remove nofsgsbase from the kernel's command line, or use a CPU of 2012 or newer",
+            "use Linux 5.9 or newer, without nofsgsbase on its command line, and a CPU of 2012 or \
+             newer",
         ),
         NO_XSAVEC => (
             "no XSAVEC",
