@@ -174,9 +174,8 @@ pub fn arguments(arguments: &[OsString]) -> Result<RunArgs, clap::Error> {
     };
     let mut args = RunArgs::from_arg_matches(&matches)?;
     let source = |name| matches.value_source(name);
-    let position = |name| {
-        (source(name) == Some(ValueSource::CommandLine)).then(|| matches.index_of(name))
-    };
+    let position =
+        |name| (source(name) == Some(ValueSource::CommandLine)).then(|| matches.index_of(name));
     let is_given = source("malleable") != Some(ValueSource::DefaultValue);
     args.malleable_loops = match position("no_malleable") > position("malleable") {
         true => Some(false),

@@ -1,7 +1,9 @@
 //! Messages about wrong use that clap cannot know: values of environment variables, and programs in
 //! place of a verb.
 
+use std::error::Error as _;
 use std::ffi::OsStr;
+use std::num::ParseIntError;
 
 use clap::CommandFactory as _;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -17,12 +19,28 @@ pub fn exit(mut error: clap::Error) -> ! {
     };
     let (option, value) = (text(ContextKind::InvalidArg), text(ContextKind::InvalidValue));
     let verb = text(ContextKind::InvalidSubcommand);
+    if let (ErrorKind::UnknownArgument, Some("--pid" | "-p")) = (error.kind(), option.as_deref())
+        && let Some(verb @ ("stat" | "top")) = std::env::args().nth(1).as_deref()
+    {
+        let text = format!("process IDs have no option: write lissom {verb} PID");
+        clap::Error::raw(ErrorKind::UnknownArgument, text + "\n").exit();
+    }
     if matches!(error.kind(), ErrorKind::InvalidValue | ErrorKind::ValueValidation)
         && let (Some(option), Some(value)) = (option, value)
         && let Some(variable) = variable_of(&option, &value)
     {
         let text = format!("{variable} ({option})");
         error.insert(ContextKind::InvalidArg, ContextValue::String(text));
+    }
+    if error.source().is_some_and(|source| source.is::<ParseIntError>()) {
+        let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+        let (option, value) = (text(ContextKind::InvalidArg), text(ContextKind::InvalidValue));
+        let expected = match option.contains("PID") {
+            true => "expected a process ID; pidof NAME prints those of a program",
+            false => "expected a whole number",
+        };
+        let text = format!("invalid value '{value}' for '{option}': {expected}\n");
+        clap::Error::raw(error.kind(), text).exit();
     }
     if error.kind() == ErrorKind::InvalidSubcommand
         && let Some(name) = verb

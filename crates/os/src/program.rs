@@ -18,9 +18,16 @@ use crate::process;
 /// Resolve a command name: by PATH, unless it contains a slash.
 pub fn find(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Failure> {
     let shown = name.to_string_lossy();
+    let is_variable = is_assignment(name.as_bytes());
+    let set_it = format!("to set a variable, write env in front of {shown}");
     if name.as_bytes().contains(&b'/') {
         let path = PathBuf::from(name);
-        return executable(&path).map(|()| path);
+        return executable(&path).map(|()| path).map_err(|e| match e.code {
+            exit::NOT_FOUND if is_variable => {
+                Failure { message: format!("{shown}: not found; {set_it}"), ..e }
+            }
+            _ => e,
+        });
     }
     // Shells have such a default if PATH is not set.
     let folders = path.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
@@ -44,11 +51,19 @@ pub fn find(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Failure> {
         let here = Path::new(".").join(name);
         let fix = if !name.is_empty() && executable(&here).is_ok() {
             format!("to run the one in this folder, write ./{shown}")
+        } else if is_variable {
+            set_it
         } else {
             "check the spelling, install it, or give its path".to_string()
         };
         Failure { code: exit::NOT_FOUND, message: format!("{shown}: not found in PATH; {fix}") }
     }))
+}
+
+/// Return whether a shell would take the word for NAME=VALUE.
+fn is_assignment(word: &[u8]) -> bool {
+    let is_name = |b: &u8| b.is_ascii_alphanumeric() || *b == b'_';
+    word.iter().position(|b| !is_name(b)).is_some_and(|at| at > 0 && word[at] == b'=')
 }
 
 fn executable(path: &Path) -> Result<(), Failure> {

@@ -102,11 +102,7 @@ impl Report {
         self.add(|| format!("{}\n", document()), text)
     }
 
-    fn add(
-        &mut self,
-        document: impl Fn() -> String,
-        text: impl FnOnce() -> String,
-    ) -> Result<()> {
+    fn add(&mut self, document: impl Fn() -> String, text: impl FnOnce() -> String) -> Result<()> {
         if let Some(file) = &mut self.file {
             file.write_all(document().as_bytes()).map_err(|e| within("--json", &e))?;
         }
