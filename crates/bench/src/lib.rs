@@ -72,6 +72,7 @@ pub use host::study;
 /// with them; `lissom study` draws figures of their results.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+#[command(after_long_help = format!("{EXIT_CODES}{EXAMPLES}"))]
 pub struct BenchArgs {
     #[command(subcommand)]
     pub what: Option<What>,
@@ -103,6 +104,11 @@ const EXIT_CODES: &str = "\
 Exit code: 0 if everything ran, 1 if something failed or was too slow under
 lissom, 2 if options are wrong, 127 or 126 if CMD is not found or cannot be
 executed. Ctrl-C ends the benchmark and shows the complete part; then 130.";
+
+const EXAMPLES: &str = "\n\nExamples:
+  lissom bench --threads-env OMP_NUM_THREADS -- ./solver input
+  lissom bench --runs 10 --json=app.json -- sh -c './first | ./second'
+  lissom bench sync --switch=user,kernel";
 
 /// Options that most benchmarks share.
 #[derive(Args)]

@@ -11,9 +11,14 @@ use crate::{manager, stat, top};
 /// Run multithreaded programs fast, also when threads outnumber CPUs
 #[derive(Parser)]
 #[command(name = "lissom", version, max_term_width = 80)]
-#[command(
-    after_help = "LISSOM=off in the environment disables lissom for all programs that inherit it."
-)]
+#[command(after_help = "\
+LISSOM=off in the environment disables lissom for all programs that inherit it.
+
+Examples:
+  lissom doctor -- ./solver
+  lissom run --stats -- ./solver --threads 64
+  lissom bench -- ./solver --threads 64
+  lissom stat --all")]
 pub struct Cli {
     #[command(subcommand)]
     pub verb: Verb,
@@ -68,6 +73,10 @@ pub fn visible() -> clap::Command {
 
 /// Print a completion script for a shell, on standard output
 #[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  lissom completions bash > ~/.local/share/bash-completion/completions/lissom
+  lissom completions fish > ~/.config/fish/completions/lissom.fish")]
 pub struct CompletionsArgs {
     /// Shell that reads the script
     #[arg(value_enum)]
@@ -76,6 +85,10 @@ pub struct CompletionsArgs {
 
 /// Print the manual pages in roff, on standard output
 #[derive(Args)]
+#[command(after_long_help = "\
+Examples:
+  lissom man | man -l -
+  lissom man --dir ~/.local/share/man/man1")]
 pub struct ManArgs {
     /// Write each page to a file of its own in this folder instead; create the folder if it does
     /// not exist

@@ -68,3 +68,27 @@ fn every_measurement_is_a_command() {
         }
     }
 }
+
+/// The binary accepts each example of its help, up to a pipe or a redirection.
+#[test]
+fn every_example_is_a_command() {
+    let mut command = Cli::command();
+    command.build();
+    let mut seen = Vec::new();
+    each(&mut command, &mut seen);
+    let mut count = 0;
+    for (name, text) in &seen {
+        let examples = text.split("\nExamples:\n").nth(1).unwrap_or_default();
+        for line in examples.lines().filter(|line| line.starts_with("  lissom ")) {
+            let line = line.replace("$(pidof solver)", "1");
+            let line = line.replace("$(pidof qemu-system-x86_64)", "1");
+            let end = |word: &&str| !matches!(*word, "|" | ">" | ">>" | "&" | "&&" | "#");
+            let words = line.split_whitespace().take_while(end);
+            if let Err(error) = Cli::try_parse_from(words) {
+                panic!("{name}: {line}: {error}");
+            }
+            count += 1;
+        }
+    }
+    assert!(count > 20, "{count}");
+}

@@ -33,7 +33,11 @@ is undecided. SENS % is POSITIVE / TRIES: the sensitivity, if the program only
 spins. SPEC % is 1 - (POSITIVE - TRUE) / TRIES: the specificity.
 
 Exit code: 0 if lissom's scheduler runs, 1 if another one or none runs, or if
-it is not visible.")]
+it is not visible.
+
+Examples:
+  lissom sched status
+  lissom sched status --json | jq .counts")]
 pub struct StatusArgs {
     #[command(flatten)]
     json: ui::output::Json,

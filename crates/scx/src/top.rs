@@ -22,7 +22,11 @@ use ui::terminal;
 /// explains both. Needs root.
 #[derive(Args)]
 #[command(after_long_help = "\
-Exit code: 0, or 1 if lissom's scheduler does not run or has ended.")]
+Exit code: 0, or 1 if lissom's scheduler does not run or has ended.
+
+Examples:
+  lissom sched top
+  lissom sched top --interval 10s --json >> counts.jsonl")]
 pub struct TopArgs {
     /// Time between two reports
     #[arg(long, value_name = "TIME", default_value = "1s",

@@ -111,6 +111,14 @@ pub struct RunArgs {
 
 /// Show the stored numbers, without measuring
 #[derive(Args)]
+#[command(after_long_help = "\
+Exit code: 0, 1 if the results or a file cannot be read or written, 2 if options
+are wrong.
+
+Examples:
+  lissom study report all --html study.html
+  lissom bench --json=app.json -- ./app
+  lissom study report --input app.json --html app.html")]
 pub struct ReportArgs {
     /// Names of figures; hpdc, smt, em, apple and own select all of a source, and `all` all figures
     /// [default: all figures that were measured]

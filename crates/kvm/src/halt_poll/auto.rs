@@ -34,6 +34,13 @@ use os::stop::Stop;
 /// these that ended within the poll, ms of CPU time a second in polls that hit and in polls that
 /// missed, and halt_poll_ns.
 #[derive(Args)]
+#[command(after_long_help = "\
+Exit code: 0 after a signal or --duration; 1 if something failed, or if another
+program has set the value; 2 if options are wrong.
+
+Examples:
+  lissom kvm halt-poll auto --max 200us --quiet
+  lissom kvm halt-poll auto --duration 1h --json=halts.jsonl")]
 pub struct AutoArgs {
     /// Longest poll to choose, up to 10ms. A longer one catches more wake-ups, but
     /// wastes more CPU time when the behaviour of VMs changes

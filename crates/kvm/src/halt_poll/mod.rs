@@ -39,6 +39,9 @@ Polling in the guest instead also saves the VM exit. The guest needs one of:
       CPU for each vCPU, and drops paravirtual spinlocks. Slow where vCPUs share
       CPUs.
 
+Exit code: 0; 1 if KVM is not loaded or a value cannot be written; 2 if options
+are wrong.
+
 Examples:
   lissom kvm halt-poll
   lissom kvm halt-poll set --ns 50000

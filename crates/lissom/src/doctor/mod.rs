@@ -21,7 +21,12 @@ use serde::Serialize;
 #[derive(Args)]
 #[command(after_long_help = "\
 Exit code: 0 if lissom would be active, 1 if the program would run natively,
-2 if an option of lissom is wrong.")]
+2 if an option of lissom is wrong.
+
+Examples:
+  lissom doctor
+  lissom doctor -- ./solver
+  lissom doctor --json | jq '.machine[] | select(.state != \"ok\")'")]
 pub struct DoctorArgs {
     #[command(flatten)]
     pub json: ui::output::Json,

@@ -44,6 +44,9 @@ use watch::activity::vector::ActivityVector;
 #[derive(Args)]
 #[command(verbatim_doc_comment)]
 #[command(after_long_help = "\
+Exit code: 0 after a signal or --once, 1 if something failed, 2 if options are
+wrong.
+
 Examples:
   lissom manager --dry-run --once
   lissom manager & lissom run -- ./solver --threads 64

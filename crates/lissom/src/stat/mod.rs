@@ -18,9 +18,9 @@ use watch::text::{self, Column};
 /// Show where programs wait, spin and lose CPU time
 ///
 /// Takes two samples and shows the activity in between: all details of each PID, or one line for
-/// each program with --all. Programs under `lissom run` report more than others. As root (or with
-/// CAP_PERFMON and CAP_SYS_PTRACE), it also finds CPU time lost in loops that wait, in any program:
-/// a timer interrupts each CPU 99 times a second meanwhile.
+/// each program with --all. The programs are not stopped. Those under `lissom run` report more than
+/// others. As root (or with CAP_PERFMON and CAP_SYS_PTRACE), it also finds CPU time lost in loops
+/// that wait, in any program: a timer interrupts each CPU 99 times a second meanwhile.
 #[derive(Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["pids", "all"])))]
 #[command(after_long_help = "\

@@ -38,7 +38,11 @@ Keys:
   h, ?                                    help
   q, Esc, Ctrl-C                          quit
 
-Exit code: 0, or 1 if standard input or output is not a terminal.")]
+Exit code: 0, or 1 if standard input or output is not a terminal.
+
+Examples:
+  lissom top
+  lissom top --interval 5s $(pidof solver)")]
 pub struct TopArgs {
     /// Time between two samples. Each sample costs about 20 us for each thread that runs
     #[arg(long, value_name = "TIME", default_value = "1s",
