@@ -30,8 +30,8 @@ fn training(measured: &Measured) -> anyhow::Result<String> {
     let most = report.groups.iter().map(|g| g.threads).max().context("no rows")?;
     let cpus = &measured.machine["cpus"];
     let of = |group: &Group, scenario: &str| {
-        let cell = group.cells.iter().find(|c| c.scenario == scenario);
-        cell.and_then(|c| c.value).map_or("-".into(), |v| format!("{} s", number(v.median)))
+        let value = group.cell(scenario).and_then(|c| c.value);
+        value.map_or("-".into(), |v| format!("{} s", number(v.median)))
     };
     let bound = format!("{cpus} threads, natively");
     let title = format!("training with {most} threads on {cpus} CPUs");

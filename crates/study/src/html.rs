@@ -38,7 +38,7 @@ pub fn render(list: &[Shown]) -> String {
                 (summary(list))
                 (contents(list))
                 @for source in SOURCES {
-                    @let of = |s: &&Shown| s.figure.source == source;
+                    @let of = |s: &&Shown| s.figure.source() == source;
                     @let figures: Vec<&Shown> = list.iter().filter(of).collect();
                     @if !figures.is_empty() {
                         h2 { (source.title()) }
@@ -88,14 +88,16 @@ fn figure(shown: &Shown) -> Markup {
             h3 {
                 (figure.title) " "
                 span.dim {
-                    (figure.name) @if let Some(paper) = &figure.paper { ", " (paper.number) }
+                    (figure.name) @if !figure.paper.is_empty() { ", " (figure.number()) }
                 }
             }
             @for line in shown.contradictions() { p.found { b { "Contradicts the paper. \
                 " } (prose(&line)) } }
             p { (prose(figure.shows)) }
-            @if let Some(paper) = &figure.paper {
-                p.dim { (paper.number) " of the paper: " (paper.shows) ". " (prose(figure.stated)) }
+            @if !figure.paper.is_empty() {
+                p.dim {
+                    (figure.number()) " of the paper: " (figure.paper) ". " (prose(figure.stated))
+                }
                 p.dim { "Different here: " (prose(figure.differs)) }
             }
             @for finding in shown.findings() { p.found { (finding) } }
@@ -149,14 +151,13 @@ fn table(panel: &Panel) -> Option<Markup> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::panel::Point;
     use super::*;
 
     #[test]
     fn names_are_escaped_and_pictures_are_not() {
-        let mut panel = Panel::named("<a>", "x", "y", vec!["<b>".into(), "c".into()], true);
-        panel.add("<s>", Point::one(0.0, 2.0));
-        panel.add("t", Point::one(1.0, 3.0));
+        let mut panel = Panel::new("<a>", "x", "y", true);
+        panel.row("<b>", [("<s>", 2.0)]);
+        panel.row("c", [("t", 3.0)]);
         let text = panel_of(&panel).into_string();
         assert!(
             text.contains("<svg") && text.contains("&lt;a&gt;") && text.contains("&lt;b&gt;"),

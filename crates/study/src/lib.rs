@@ -26,9 +26,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use itertools::Itertools as _;
 use serde_json::{Value, json};
 
-use figures::{Figure, named};
+use figures::Figure;
 use shown::Shown;
 use store::Study;
 
@@ -88,8 +89,8 @@ Examples:
   lissom study run hpdc --suite ~/NPB3.4.2/NPB3.4-OMP")]
 pub struct RunArgs {
     /// Names of figures; hpdc, smt, em, apple and own select all of a source, and `all` all figures
-    #[arg(value_name = "NAME", required = true, value_parser = figures_of)]
-    names: Vec<std::sync::Arc<Vec<&'static Figure>>>,
+    #[arg(value_name = "NAME", required = true, value_parser = figures::checked)]
+    names: Vec<String>,
 
     /// Measure less work in fewer rounds, at most a minute a figure. The numbers are noisier
     #[arg(long)]
@@ -122,8 +123,8 @@ Examples:
 pub struct ReportArgs {
     /// Names of figures; hpdc, smt, em, apple and own select all of a source, and `all` all figures
     /// [default: all figures that were measured]
-    #[arg(value_name = "NAME", value_parser = figures_of)]
-    names: Vec<std::sync::Arc<Vec<&'static Figure>>>,
+    #[arg(value_name = "NAME", value_parser = figures::checked)]
+    names: Vec<String>,
 
     /// Results of `lissom study run`, or the --json=FILE of one benchmark, such as `lissom bench --
     /// CMD`
@@ -155,21 +156,10 @@ pub struct ReportArgs {
     json: ui::output::Json,
 }
 
-fn figures_of(name: &str) -> Result<std::sync::Arc<Vec<&'static Figure>>, String> {
-    named(name).map(std::sync::Arc::new)
-}
-
 /// Return a filter that selects the named figures. Without names, `or` selects them.
-fn is_wanted<'a>(
-    names: &'a [std::sync::Arc<Vec<&'static Figure>>],
-    or: impl Fn(&Figure) -> bool + 'a,
-) -> impl Fn(&Figure) -> bool + 'a {
+fn is_wanted(names: &[String], or: impl Fn(&Figure) -> bool) -> impl Fn(&Figure) -> bool {
     move |figure| {
-        if names.is_empty() {
-            or(figure)
-        } else {
-            names.iter().flat_map(|l| l.iter()).any(|f| f.name == figure.name)
-        }
+        if names.is_empty() { or(figure) } else { names.iter().any(|n| figure.is_called(n)) }
     }
 }
 
@@ -183,7 +173,7 @@ fn list(args: &ListArgs) -> anyhow::Result<i32> {
     let document = || {
         let figures: Vec<_> = figures::all()
             .map(|f| {
-                json!({ "name": f.name, "source": f.source.name(), "number": f.number(),
+                json!({ "name": f.name, "source": f.source().name(), "number": f.number(),
                         "title": f.title,
                         "measurement": f.measurement, "shows": f.shows, "elsewhere": f.elsewhere,
                         "command": f.measurement().full, "quick": f.measurement().quick })
@@ -197,7 +187,7 @@ fn list(args: &ListArgs) -> anyhow::Result<i32> {
     for source in figures::SOURCES {
         lines.push(String::new());
         lines.extend(ui::text::wrap(source.title(), "", 2));
-        for figure in figures::all().filter(|f| f.source == source) {
+        for figure in figures::all().filter(|f| f.source() == source) {
             let head = format!("  {:<16}{:<9}", figure.name, figure.number());
             lines.extend(ui::text::wrap(figure.title, &head, 27));
         }
@@ -216,13 +206,9 @@ fn run(args: &RunArgs, host: &Host) -> anyhow::Result<i32> {
     fs::create_dir_all(&args.output).with_context(|| args.output.display().to_string())?;
     let file = args.output.join("results.json");
     let mut study = Study::read_or_empty(&file)?;
-    let mut needed: Vec<&str> = Vec::new();
-    for figure in figures::all().filter(|f| wanted(f)) {
-        let is_there = args.missing && study.measured.contains_key(figure.measurement);
-        if !needed.contains(&figure.measurement) && !is_there {
-            needed.push(figure.measurement);
-        }
-    }
+    let is_needed = |m: &&str| !(args.missing && study.measured.contains_key(*m));
+    let measurements = figures::all().filter(|f| wanted(f)).map(|f| f.measurement).unique();
+    let needed: Vec<&str> = measurements.filter(is_needed).collect();
     let code = run::run(&needed, args.quick, &args.suites, host, &mut study, &file)?;
     let page = args.output.join("report.html");
     write(
@@ -340,8 +326,8 @@ mod tests {
 
     #[test]
     fn figures_are_chosen() {
-        let names = [figures_of("own").expect("several")];
+        let names = ["own".to_string()];
         let wanted = is_wanted(&names, |_| true);
-        assert!(figures::all().all(|f| wanted(f) == (f.source == figures::Source::Own)));
+        assert!(figures::all().all(|f| wanted(f) == (f.source() == figures::Source::Own)));
     }
 }

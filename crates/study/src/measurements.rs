@@ -32,13 +32,19 @@ const fn of(
     Measurement { name, what, full, quick, takes_suites: false, code: RUNTIME }
 }
 
-const fn simulated(
-    name: &'static str,
-    what: &'static str,
-    full: &'static str,
-    quick: &'static str,
-) -> Measurement {
-    Measurement { code: SIMULATION, ..of(name, what, full, quick) }
+/// A figure of `lissom kvm simulate`, which is quick with a single seed.
+macro_rules! simulated {
+    ($name:literal, $figure:literal, $what:literal) => {
+        Measurement {
+            code: SIMULATION,
+            ..of(
+                $name,
+                $what,
+                concat!("kvm simulate --figure ", $figure, " --json"),
+                concat!("kvm simulate --figure ", $figure, " --json --seeds 1"),
+            )
+        }
+    };
 }
 
 pub const MEASUREMENTS: &[Measurement] = &[
@@ -177,60 +183,15 @@ pub const MEASUREMENTS: &[Measurement] = &[
         "bench mixes --mix fft3d+srad --scenario stock,manager --cap {down} --runs 5 --completed 1",
         "bench mixes --quick --mix fft3d+srad --scenario stock,manager --cap {down}",
     ),
-    simulated(
-        "apple-1",
-        "simulated VMs: dbench and streamcluster by fixed window, 2 VMs",
-        "kvm simulate --figure 1 --json",
-        "kvm simulate --figure 1 --json --seeds 1",
-    ),
-    simulated(
-        "apple-3",
-        "simulated VMs: APPLE and fixed windows, 2 VMs",
-        "kvm simulate --figure 3 --json",
-        "kvm simulate --figure 3 --json --seeds 1",
-    ),
-    simulated(
-        "apple-4",
-        "simulated VMs: APPLE and fixed windows, 4 VMs",
-        "kvm simulate --figure 4 --json",
-        "kvm simulate --figure 4 --json --seeds 1",
-    ),
-    simulated(
-        "apple-5",
-        "simulated VMs: dbench's inefficiency by window",
-        "kvm simulate --figure 5 --json",
-        "kvm simulate --figure 5 --json --seeds 1",
-    ),
-    simulated(
-        "apple-6",
-        "simulated VMs: the window by KVM's own rule",
-        "kvm simulate --figure 6 --json",
-        "kvm simulate --figure 6 --json --seeds 1",
-    ),
-    simulated(
-        "apple-7",
-        "simulated VMs: the window under APPLE",
-        "kvm simulate --figure 7 --json",
-        "kvm simulate --figure 7 --json --seeds 1",
-    ),
-    simulated(
-        "ple-rules",
-        "simulated VMs: settings of APPLE, EEVDF, 4 VMs",
-        "kvm simulate --figure rules --json",
-        "kvm simulate --figure rules --json --seeds 1",
-    ),
-    simulated(
-        "ple-one-vm",
-        "simulated VMs: one VM alone on its host",
-        "kvm simulate --figure one-vm --json",
-        "kvm simulate --figure one-vm --json --seeds 1",
-    ),
-    simulated(
-        "ple-change",
-        "simulated VMs whose work changes",
-        "kvm simulate --figure change --json",
-        "kvm simulate --figure change --json --seeds 1",
-    ),
+    simulated!("apple-1", "1", "simulated VMs: dbench and streamcluster by fixed window, 2 VMs"),
+    simulated!("apple-3", "3", "simulated VMs: APPLE and fixed windows, 2 VMs"),
+    simulated!("apple-4", "4", "simulated VMs: APPLE and fixed windows, 4 VMs"),
+    simulated!("apple-5", "5", "simulated VMs: dbench's inefficiency by window"),
+    simulated!("apple-6", "6", "simulated VMs: the window by KVM's own rule"),
+    simulated!("apple-7", "7", "simulated VMs: the window under APPLE"),
+    simulated!("ple-rules", "rules", "simulated VMs: settings of APPLE, EEVDF, 4 VMs"),
+    simulated!("ple-one-vm", "one-vm", "simulated VMs: one VM alone on its host"),
+    simulated!("ple-change", "change", "simulated VMs whose work changes"),
     of(
         "resize",
         "programs while their CPUs change, by affinity",

@@ -2,8 +2,8 @@
 
 use std::fmt::Write as _;
 
-use super::claims::{Verdict, claims as all_claims};
-use super::figures::SOURCES;
+use super::claims::{self, Judgement};
+use super::figures::{Figure, SOURCES};
 use super::panel::{Panel, Shape};
 use super::shown::{Shown, cell, day, machine, rows, source, summary_lines};
 use ui::markdown::{head, line};
@@ -25,7 +25,7 @@ pub fn render(list: &[Shown], plots: Option<&str>) -> String {
     text.push('\n');
     claims(&mut text, list);
     for source in SOURCES {
-        let figures: Vec<&Shown> = list.iter().filter(|s| s.figure.source == source).collect();
+        let figures: Vec<&Shown> = list.iter().filter(|s| s.figure.source() == source).collect();
         if figures.is_empty() {
             continue;
         }
@@ -41,11 +41,10 @@ pub fn render(list: &[Shown], plots: Option<&str>) -> String {
 fn claims(text: &mut String, list: &[Shown]) {
     text.push_str("## The papers' claims\n\n");
     text.push_str(&head(&["", "paper", "claim", "figure", "here?", "seen", "why not"]));
-    for claim in all_claims() {
-        let (verdict, seen) = match claim.verdict(list) {
-            Verdict::Yes(seen) => ("yes", seen),
-            Verdict::No(seen) => ("no", seen),
-            Verdict::Open => ("open", String::new()),
+    for claim in claims::claims() {
+        let (verdict, seen) = match claim.judgement(list) {
+            Some(Judgement { holds, seen }) => (if holds { "yes" } else { "no" }, seen),
+            None => ("open", String::new()),
         };
         let why = if verdict == "yes" { "" } else { claim.why };
         text.push_str(&line(&[
@@ -71,9 +70,9 @@ fn figure(text: &mut String, shown: &Shown, plots: Option<&str>) {
         let _ = writeln!(text, "**Contradicts the paper.** {line}\n");
     }
     let _ = writeln!(text, "{}\n", figure.shows);
-    if let Some(paper) = &figure.paper {
-        let stated = if figure.stated.is_empty() { "" } else { figure.stated };
-        let _ = writeln!(text, "{} of the paper: {}. {stated}\n", paper.number, paper.shows);
+    if !figure.paper.is_empty() {
+        let Figure { paper, stated, .. } = figure;
+        let _ = writeln!(text, "{} of the paper: {paper}. {stated}\n", figure.number());
         let _ = writeln!(text, "Different here: {}\n", figure.differs);
     }
     for finding in shown.findings() {

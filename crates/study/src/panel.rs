@@ -71,29 +71,57 @@ pub enum Side {
     AtMost,
 }
 
-impl Point {
-    pub fn new(x: usize, value: Spread, side: Side) -> Point {
-        Point { x: x as f64, median: value.median, least: value.least, most: value.most, side }
+impl From<Spread> for Point {
+    fn from(value: Spread) -> Point {
+        let Spread { median, least, most } = value;
+        Point { x: 0.0, median, least, most, side: Side::Exact }
     }
+}
 
-    pub fn one(x: f64, value: f64) -> Point {
-        Point { x, median: value, least: value, most: value, side: Side::Exact }
+impl From<f64> for Point {
+    fn from(value: f64) -> Point {
+        Spread { median: value, least: value, most: value }.into()
     }
 }
 
 impl Panel {
-    /// Create a panel with names on its axis. If `is_ratio`, its scale is logarithmic, and its
-    /// reference is 1.
-    pub fn named(title: &str, x: &str, y: &str, names: Vec<String>, is_ratio: bool) -> Panel {
+    /// Create a panel for `row`. If `is_ratio`, its scale is logarithmic, and its reference is 1.
+    pub fn new(title: &str, x: &str, y: &str, is_ratio: bool) -> Panel {
         Panel {
             title: title.into(),
             x: x.into(),
             y: y.into(),
-            places: Places::Names(names),
+            places: Places::Names(vec![]),
             shape: Shape::Bars,
             scale: if is_ratio { Scale::Log } else { Scale::Linear },
             reference: is_ratio.then_some(1.0),
             series: Vec::new(),
+        }
+    }
+
+    pub fn with(self, shape: Shape, scale: Scale) -> Panel {
+        Panel { shape, scale, ..self }
+    }
+
+    /// Return the names on the axis. Empty: it has numbers.
+    pub fn names(&self) -> &[String] {
+        match &self.places {
+            Places::Names(names) => names,
+            Places::Numbers => &[],
+        }
+    }
+
+    /// Add a name to the axis, and the points there, each with the name of its series.
+    pub fn row<S: AsRef<str>, P: Into<Point>>(
+        &mut self,
+        name: &str,
+        points: impl IntoIterator<Item = (S, P)>,
+    ) {
+        let Places::Names(names) = &mut self.places else { return };
+        let x = names.len() as f64;
+        names.push(name.into());
+        for (series, point) in points {
+            self.add(series.as_ref(), Point { x, ..point.into() });
         }
     }
 
@@ -121,11 +149,11 @@ mod tests {
 
     #[test]
     fn series_are_made_as_points_come() {
-        let mut panel = Panel::named("t", "program", "x bound", vec!["a".into(), "b".into()], true);
+        let mut panel = Panel::new("t", "program", "x bound", true);
         assert!(panel.is_empty());
-        panel.add("native", Point::one(0.0, 2.0));
-        panel.add("native", Point::one(1.0, 8.0));
-        panel.add("user", Point::one(1.0, 1.0));
+        panel.row("a", [("native", 2.0)]);
+        panel.row("b", [("native", 8.0), ("user", 1.0)]);
+        assert_eq!(panel.names(), ["a", "b"]);
         assert_eq!(panel.series.len(), 2);
         assert_eq!(panel.at(&panel.series[0], 1).map(|p| p.median), Some(8.0));
         assert_eq!(panel.at(&panel.series[1], 0), None);

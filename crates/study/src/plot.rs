@@ -267,16 +267,9 @@ fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').into()
 }
 
-fn names(panel: &Panel) -> &[String] {
-    match &panel.places {
-        Places::Names(names) => names,
-        Places::Numbers => &[],
-    }
-}
-
 fn lines(panel: &Panel, area: &Area) -> Drawn {
     let y = Axis::of(panel);
-    let names = names(panel);
+    let names = panel.names();
     let points = || panel.series.iter().flat_map(|s| &s.points);
     let range = match &panel.places {
         Places::Names(names) => -0.3..names.len() as f64 - 0.7,
@@ -349,12 +342,12 @@ fn lines(panel: &Panel, area: &Area) -> Drawn {
 const BAR: u32 = 14;
 
 fn bars_height(panel: &Panel) -> u32 {
-    52 + names(panel).len() as u32 * (panel.series.len() as u32 * BAR + 10)
+    52 + panel.names().len() as u32 * (panel.series.len() as u32 * BAR + 10)
 }
 
 /// Draw horizontal bars, so that names can be read.
 fn bars(panel: &Panel, area: &Area) -> Drawn {
-    let names = names(panel);
+    let names = panel.names();
     let each = panel.series.len() as u32;
     let value = Axis::of(panel);
     let longest = names.iter().map(|n| n.chars().count()).max().unwrap_or(0) as u32;
@@ -417,12 +410,11 @@ mod tests {
     #[test]
     fn every_shape_is_drawn() {
         for shape in [Shape::Bars, Shape::Lines, Shape::Dots] {
-            let mut panel =
-                Panel::named("t", "threads", "x bound", vec!["2".into(), "8".into()], true);
-            panel.shape = shape;
+            let mut panel = Panel::new("t", "threads", "x bound", true).with(shape, Scale::Log);
             assert!(svg(&panel).is_none());
-            panel.add("native", Point { most: 3.0, side: Side::AtLeast, ..Point::one(0.0, 2.0) });
-            panel.add("user", Point::one(1.0, 0.5));
+            let slow = Point { most: 3.0, side: Side::AtLeast, ..Point::from(2.0) };
+            panel.row("2", [("native", slow)]);
+            panel.row("8", [("user", 0.5)]);
             let text = svg(&panel).expect("a picture");
             assert!(
                 text.starts_with("<svg")

@@ -1,11 +1,12 @@
 //! The parts of the benchmarks' JSON from which figures are made.
 
+use itertools::Itertools as _;
 use serde::Deserialize;
 use serde_json::Value;
 
 use ui::number::Spread;
 
-use super::panel::{Panel, Point, Shape, Side};
+use super::panel::{Panel, Point, Scale, Shape, Side};
 use crate::format::{BOUND, Counted};
 
 #[derive(Deserialize)]
@@ -14,6 +15,8 @@ pub struct Report {
     pub groups: Vec<Group>,
     #[serde(default)]
     pub watched: Vec<Watched>,
+    #[serde(default)]
+    pub parameters: Value,
 }
 
 #[derive(Deserialize)]
@@ -83,33 +86,19 @@ impl Report {
 
     /// Return each workload once, in order.
     pub fn workloads(&self) -> Vec<&str> {
-        let mut names: Vec<&str> = Vec::new();
-        for group in &self.groups {
-            if !names.contains(&group.workload.as_str()) {
-                names.push(&group.workload);
-            }
-        }
-        names
+        self.groups.iter().map(|g| g.workload.as_str()).unique().collect()
     }
 
     /// Return a panel for each wanted workload: lines over the numbers of threads.
     pub fn by_threads(&self, of: Of, wanted: impl Fn(&str) -> bool) -> Vec<Panel> {
         let wanted = self.workloads().into_iter().filter(|w| wanted(w));
-        wanted.map(|workload| self.threads_of(workload, of)).filter(|p| !p.is_empty()).collect()
+        wanted.map(|workload| self.threads_of(workload, of)).collect()
     }
 
     fn threads_of(&self, workload: &str, of: Of) -> Panel {
         let groups: Vec<&Group> = self.groups.iter().filter(|g| g.workload == workload).collect();
-        let names = groups.iter().map(|g| g.threads.to_string()).collect();
         let unit = groups.first().map(|g| of.unit(g)).unwrap_or_default();
-        let mut panel = Panel::named(workload, "threads", &unit, names, of != Of::Value);
-        panel.scale = super::panel::Scale::Log;
-        // A single number of threads makes no line.
-        panel.shape = if groups.len() > 1 { Shape::Lines } else { Shape::Bars };
-        for (i, group) in groups.iter().enumerate() {
-            group.add_to(&mut panel, i, of);
-        }
-        panel
+        over_threads(workload, "threads", &unit, of != Of::Value, &groups, |g| g.points(of))
     }
 
     /// Return one panel with bars for each wanted group. If these have different numbers of
@@ -122,55 +111,93 @@ impl Report {
         wanted: impl Fn(&Group) -> bool,
     ) -> Panel {
         let groups: Vec<&Group> = self.groups.iter().filter(|g| wanted(g)).collect();
-        let threads = groups.first().map_or(0, |g| g.threads);
-        let same = groups.iter().all(|g| g.threads == threads);
-        let name = |g: &&Group| {
-            if same { g.workload.clone() } else { format!("{}, {}", g.workload, g.threads) }
-        };
         let unit = groups.first().map(|g| of.unit(g)).unwrap_or_default();
-        let mut panel =
-            Panel::named(title, x, &unit, groups.iter().map(name).collect(), of != Of::Value);
-        for (i, group) in groups.iter().enumerate() {
-            group.add_to(&mut panel, i, of);
+        let mut panel = Panel::new(title, x, &unit, of != Of::Value);
+        let same = groups.iter().all(|g| g.threads == groups[0].threads);
+        for group in groups {
+            let threads = if same { String::new() } else { format!(", {}", group.threads) };
+            panel.row(&(group.workload.clone() + &threads), group.points(of));
         }
         panel
     }
+
+    /// Return a panel for each title, with a line over places. `part` returns the title and the
+    /// place of a group. Groups with the same title are neighbours.
+    pub fn by_parts(
+        &self,
+        x: &str,
+        part: impl Fn(&Group) -> Option<(String, String)>,
+    ) -> Vec<Panel> {
+        let mut panels: Vec<Panel> = Vec::new();
+        for group in &self.groups {
+            let Some((title, place)) = part(group) else { continue };
+            if panels.last().is_none_or(|p| p.title != title) {
+                let panel = Panel::new(&title, x, &group.metric.unit, false);
+                panels.push(panel.with(Shape::Lines, Scale::Log));
+            }
+            if let Some(panel) = panels.last_mut() {
+                panel.row(&place, group.points(Of::Value));
+            }
+        }
+        panels
+    }
+}
+
+/// Return a panel with lines over the numbers of threads. A single number makes no line, but bars.
+pub fn over_threads<'a, I: Iterator<Item = (&'a str, P)>, P: Into<Point>>(
+    title: &str,
+    x: &str,
+    unit: &str,
+    is_ratio: bool,
+    groups: &[&'a Group],
+    points: impl Fn(&'a Group) -> I,
+) -> Panel {
+    let shape = if groups.len() > 1 { Shape::Lines } else { Shape::Bars };
+    let mut panel = Panel::new(title, x, unit, is_ratio).with(shape, Scale::Log);
+    for group in groups {
+        panel.row(&group.threads.to_string(), points(group));
+    }
+    panel
 }
 
 impl Group {
-    /// Add a point for each cell that has the number.
-    pub fn add_to(&self, panel: &mut Panel, place: usize, of: Of) {
-        for cell in &self.cells {
-            if let Some(value) = cell.number(of) {
-                panel.add(&cell.scenario, Point::new(place, value, self.side(cell, of)));
-            }
-        }
+    /// Return a point for each cell that has the number.
+    pub fn points(&self, of: Of) -> impl Iterator<Item = (&str, Point)> {
+        self.each(move |c| Some(Point { side: self.side(c, of), ..c.number(of)?.into() }))
+    }
+
+    /// Return what `read` finds in each cell, with the cell's scenario.
+    pub fn each<T>(&self, read: impl Fn(&Cell) -> Option<T>) -> impl Iterator<Item = (&str, T)> {
+        self.cells.iter().filter_map(move |c| Some((c.scenario.as_str(), read(c)?)))
+    }
+
+    pub fn cell(&self, scenario: &str) -> Option<&Cell> {
+        self.cells.iter().find(|c| c.scenario == scenario)
     }
 
     /// Return whether a number is exact or a limit, as table.rs does. It is a limit if the cell, or
     /// the one it is compared with, was not finished.
-    pub fn side(&self, cell: &Cell, of: Of) -> Side {
-        let base = match of {
-            Of::Value => None,
-            Of::ToBound => Some(BOUND),
-        };
-        let base_unknown = base.is_some_and(|base| {
-            self.cells.iter().any(|c| c.scenario == base && c.at_least.is_some())
-        });
-        match (cell.at_least.is_some(), base_unknown) {
-            (true, _) => Side::AtLeast,
-            (false, true) => Side::AtMost,
-            (false, false) => Side::Exact,
+    fn side(&self, cell: &Cell, of: Of) -> Side {
+        let is_limit = |cell: &Cell| cell.at_least.is_some();
+        match of {
+            _ if is_limit(cell) => Side::AtLeast,
+            Of::ToBound if self.cell(BOUND).is_some_and(is_limit) => Side::AtMost,
+            _ => Side::Exact,
         }
     }
 }
 
 impl Cell {
-    pub fn number(&self, of: Of) -> Option<Spread> {
+    fn number(&self, of: Of) -> Option<Spread> {
         match of {
             Of::Value => self.value,
             Of::ToBound => self.to_bound,
         }
+    }
+
+    /// Return the median, if the cell was finished.
+    pub fn exact(&self) -> Option<f64> {
+        self.value.filter(|_| self.at_least.is_none()).map(|v| v.median)
     }
 
     /// Return the spread of a value over all samples.
@@ -183,6 +210,15 @@ impl Cell {
 /// Read a field that was written from a `Spread`.
 pub fn spread(value: &Value) -> Option<Spread> {
     Spread::deserialize(value).ok()
+}
+
+/// Return the elements of a field. Empty: it is no list.
+pub fn list<'a>(value: &'a Value, field: &str) -> &'a [Value] {
+    value[field].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+pub fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -225,6 +261,6 @@ pub mod tests {
         assert_eq!(panel.series.len(), 3);
         assert!(panel.reference.is_none());
         let panel = report.by_workload("t", "program", Of::Value, |_| true);
-        assert!(matches!(&panel.places, super::super::panel::Places::Names(n) if n[1] == "a, 8"));
+        assert_eq!(panel.names()[1], "a, 8");
     }
 }

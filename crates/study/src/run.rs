@@ -4,13 +4,12 @@ use std::io::{IsTerminal as _, Read};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context as _;
 use serde_json::Value;
+use signal_hook::iterator::Signals;
 
 use super::Host;
 use super::measurements::find;
@@ -26,7 +25,8 @@ pub fn run(
     study: &mut Study,
     file: &Path,
 ) -> anyhow::Result<i32> {
-    let interrupts = Interrupts::register()?;
+    // Both end a measurement instead of this process.
+    let mut interrupts = Signals::new([libc::SIGINT, libc::SIGTERM])?;
     let mut code = 0;
     for (i, name) in needed.iter().enumerate() {
         let Some(measurement) = find(name) else { continue };
@@ -36,7 +36,7 @@ pub fn run(
         let begun = Instant::now();
         let time =
             SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
-        let Ran { status, output, said, interrupted } = one(&words, &interrupts)?;
+        let Ran { status, output, said, interrupted } = one(&words, &mut interrupts)?;
         let report: Option<Value> = serde_json::from_str(&output).ok();
         let state = match (&report, interrupted, status.code()) {
             (_, Some(_), _) => State::Interrupted,
@@ -94,7 +94,7 @@ struct Ran {
 }
 
 /// Run lissom, and end it if a signal arrives here.
-fn one(words: &[String], interrupts: &Interrupts) -> anyhow::Result<Ran> {
+fn one(words: &[String], interrupts: &mut Signals) -> anyhow::Result<Ran> {
     let mut command =
         Command::new(std::env::current_exe().context("cannot find lissom's executable")?);
     command.args(words).stdin(Stdio::null()).stdout(Stdio::piped());
@@ -117,7 +117,7 @@ fn one(words: &[String], interrupts: &Interrupts) -> anyhow::Result<Ran> {
         if let Some(status) = child.try_wait()? {
             break status;
         }
-        if let Some(signal) = interrupts.next() {
+        if let Some(signal) = interrupts.pending().next() {
             interrupted = Some(signal);
             // The terminal has sent a signal to the child, too; a second one is harmless.
             if let Ok(pid) = libc::pid_t::try_from(child.id()) {
@@ -147,26 +147,6 @@ fn reader(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
 
 fn text(reader: JoinHandle<Vec<u8>>) -> String {
     String::from_utf8_lossy(&reader.join().unwrap_or_default()).into_owned()
-}
-
-/// Flags of SIGINT and SIGTERM, which end a measurement instead of this process.
-struct Interrupts(Vec<(i32, Arc<AtomicBool>)>);
-
-impl Interrupts {
-    fn register() -> anyhow::Result<Interrupts> {
-        let mut list = Vec::new();
-        for signal in [libc::SIGINT, libc::SIGTERM] {
-            let flag = Arc::new(AtomicBool::new(false));
-            signal_hook::flag::register(signal, flag.clone()).context("cannot handle signals")?;
-            list.push((signal, flag));
-        }
-        Ok(Interrupts(list))
-    }
-
-    /// Return a signal that has arrived since the last call.
-    fn next(&self) -> Option<i32> {
-        self.0.iter().find(|(_, flag)| flag.swap(false, Relaxed)).map(|(signal, _)| *signal)
-    }
 }
 
 fn failure(status: ExitStatus, said: &str) -> String {

@@ -1,11 +1,13 @@
 //! Contents of all renderings of a study: its figures with their panels, and sentences about them.
 
+use itertools::Itertools as _;
 use serde_json::Value;
 
-use super::claims::{self, Verdict};
+use super::claims;
 use super::figures::{self, Figure, Published};
 use super::measurements;
 use super::panel::{Panel, Places, Point, Side};
+use super::read;
 use super::store::{Measured, State, Study};
 use ui::number::{self, Spread, closely, number};
 
@@ -23,81 +25,69 @@ pub fn shown<'a>(study: &'a Study, wanted: impl Fn(&Figure) -> bool) -> Vec<Show
     wanted
         .map(|figure| {
             let measured = study.measured.get(figure.measurement);
-            let panels =
-                measured.map(|m| (figure.view)(&m.report)).and_then(Result::ok).unwrap_or_default();
-            let mut panels: Vec<Panel> = panels.into_iter().filter(|p| !p.is_empty()).collect();
+            let panels = measured.map(|m| figure.panels(&m.report)).and_then(Result::ok);
+            let mut panels = panels.unwrap_or_default();
             figure.published.iter().for_each(|p| add_published(&mut panels, p));
             Shown { figure, measured, panels }
         })
         .collect()
 }
 
-/// Add numbers of a paper as a series to the panel of that title, or to the first one if the title
-/// is empty.
+/// Add numbers of a paper as series to the panels of these titles, or to the first panel if the
+/// title is empty.
 fn add_published(panels: &mut [Panel], published: &Published) {
-    let Some(panel) =
-        panels.iter_mut().find(|p| published.panel.is_empty() || p.title == published.panel)
-    else {
-        return;
-    };
-    for (name, value) in published.points {
-        let Places::Names(names) = &mut panel.places else { return };
-        let place = names.iter().position(|n| n == name).unwrap_or_else(|| {
-            names.push((*name).into());
-            names.len() - 1
-        });
-        panel.add(published.series, Point::one(place as f64, *value));
+    for (i, (title, series)) in published.columns.iter().enumerate() {
+        let is_wanted = |p: &&mut Panel| title.is_empty() || p.title == *title;
+        let Some(panel) = panels.iter_mut().find(is_wanted) else { continue };
+        for (name, values) in published.rows {
+            let (Places::Names(names), Some(value)) = (&mut panel.places, values.get(i)) else {
+                continue;
+            };
+            let place = names.iter().position(|n| n == name).unwrap_or_else(|| {
+                names.push((*name).into());
+                names.len() - 1
+            });
+            panel.add(series, Point { x: place as f64, ..Point::from(*value) });
+        }
     }
 }
 
 impl Shown<'_> {
     /// Return a sentence for each claim of the paper that does not hold.
     pub fn contradictions(&self) -> Vec<String> {
-        let list = std::slice::from_ref(self);
-        let line = |claim: &claims::Claim| match claim.verdict(list) {
-            Verdict::No(seen) => {
-                let why = if claim.why.is_empty() { "unexplained" } else { claim.why };
-                Some(format!("{}: not so here, {seen}. {why}", claim.text))
-            }
-            _ => None,
+        let line = |claim: &claims::Claim| {
+            let judgement = claim.judgement(std::slice::from_ref(self)).filter(|j| !j.holds)?;
+            let why = if claim.why.is_empty() { "unexplained" } else { claim.why };
+            Some(format!("{}: not so here, {}. {why}", claim.text, judgement.seen))
         };
         claims::of(self.figure.name).filter_map(line).collect()
     }
 
+    /// Return the panels with ratios.
+    fn ratios(&self) -> impl Iterator<Item = &Panel> {
+        self.panels.iter().filter(|p| p.reference.is_some())
+    }
+
     /// Return a sentence for each kind of ratio: the geometric mean of each series over all panels.
     pub fn findings(&self) -> Vec<String> {
-        // Values by unit and by series.
-        type Medians<'a> = Vec<(&'a str, Vec<f64>)>;
-        let mut kinds: Vec<(&str, Medians)> = Vec::new();
-        for panel in self.panels.iter().filter(|p| p.reference.is_some()) {
-            if !kinds.iter().any(|k| k.0 == panel.y) {
-                kinds.push((&panel.y, Vec::new()));
-            }
-            let Some((_, all)) = kinds.iter_mut().find(|k| k.0 == panel.y) else { continue };
-            for series in panel.series.iter().filter(|s| !s.name.starts_with("published")) {
-                let values = series.points.iter().map(|p| p.median).filter(|v| *v > 0.0);
-                match all.iter_mut().find(|s| s.0 == series.name) {
-                    Some((_, list)) => list.extend(values),
-                    None => all.push((&series.name, values.collect())),
-                }
-            }
-        }
-        let line = |(unit, series): (&str, Medians)| {
-            let parts: Vec<String> = series
-                .into_iter()
-                .filter_map(|(name, values)| {
-                    let mean = geometric(&values)?;
-                    let range = if values.len() > 1 {
-                        format!(" ({}-{})", number(mean.least), number(mean.most))
-                    } else {
-                        String::new()
-                    };
-                    Some(format!("{name} {}{range}", number(mean.median)))
-                })
-                .collect();
-            (!parts.is_empty()).then(|| format!("{unit}: {}", parts.join(", ")))
+        let line = |unit: &String| {
+            let panels = || self.ratios().filter(|p| p.y == *unit);
+            let mean = |name: &String| {
+                let series = panels().flat_map(|p| &p.series).filter(|s| s.name == *name);
+                let medians: Vec<f64> =
+                    series.flat_map(|s| &s.points).map(|p| p.median).filter(|m| *m > 0.0).collect();
+                let mean = geometric(medians.iter().copied())?;
+                let range = match medians.len() {
+                    1 => String::new(),
+                    _ => format!(" ({}-{})", number(mean.least), number(mean.most)),
+                };
+                Some(format!("{name} {}{range}", number(mean.median)))
+            };
+            let names = panels().flat_map(|p| &p.series).map(|s| &s.name).unique();
+            let means = names.filter(|n| !n.starts_with("published")).filter_map(mean).join(", ");
+            (!means.is_empty()).then(|| format!("{unit}: {means}"))
         };
-        kinds.into_iter().filter_map(line).collect()
+        self.ratios().map(|p| &p.y).unique().filter_map(line).collect()
     }
 
     /// Return why data are missing or doubtful.
@@ -107,18 +97,17 @@ impl Shown<'_> {
         };
         let mut list = Vec::new();
         match measured.state {
-            State::Ok => {}
+            State::Ok | State::Failed => {}
             State::Partly => list
                 .push("Something in it failed or was too slow; its own report says what.".into()),
-            State::Failed => {}
             State::Interrupted => {
-                list.push("It was interrupted: what was complete is shown.".into())
+                list.push("It was interrupted: what was complete is shown.".into());
             }
         }
         list.extend(measured.error.clone());
         for field in ["noise", "notes"] {
-            let notes = measured.report[field].as_array().map(Vec::as_slice).unwrap_or_default();
-            list.extend(notes.iter().filter_map(Value::as_str).map(String::from));
+            let notes = read::list(&measured.report, field).iter();
+            list.extend(notes.filter_map(Value::as_str).map(String::from));
         }
         if self.panels.is_empty() && list.is_empty() {
             list.push("What was measured has nothing for this figure.".into());
@@ -133,10 +122,11 @@ impl Shown<'_> {
     }
 }
 
-fn geometric(values: &[f64]) -> Option<Spread> {
-    let mean = (values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp();
-    let range = Spread::of(values)?;
-    Some(Spread { median: mean, ..range })
+/// Return the geometric mean of the positive values as the median, with the extremes.
+pub fn geometric(values: impl Iterator<Item = f64>) -> Option<Spread> {
+    let positive: Vec<f64> = values.filter(|v| *v > 0.0).collect();
+    let mean = positive.iter().map(|v| v.ln()).sum::<f64>() / positive.len() as f64;
+    Some(Spread { median: mean.exp(), ..Spread::of(&positive)? })
 }
 
 /// Format a point for a table.
@@ -160,13 +150,8 @@ pub type Row<'a> = (&'a str, Vec<Option<Point>>);
 /// Return the rows of a panel's table. None: its places are numbers, of which there are too many.
 pub fn rows(panel: &Panel) -> Option<Vec<Row<'_>>> {
     let Places::Names(names) = &panel.places else { return None };
-    Some(
-        names
-            .iter()
-            .enumerate()
-            .map(|(i, name)| (name.as_str(), panel.series.iter().map(|s| panel.at(s, i)).collect()))
-            .collect(),
-    )
+    let points = |i| panel.series.iter().map(|s| panel.at(s, i)).collect();
+    Some(names.iter().enumerate().map(|(i, name)| (name.as_str(), points(i))).collect())
 }
 
 /// Cut the name to at most `most` characters.
@@ -204,9 +189,9 @@ pub fn machine(machine: &Value) -> String {
 pub fn summary_lines(list: &[Shown]) -> Vec<String> {
     let of = |figure: &str, names: &[&str]| {
         let shown = list.iter().find(|s| s.figure.name == figure)?;
-        let panels = shown.panels.iter().filter(|p| p.reference.is_some());
-        let series = panels.flat_map(|p| &p.series).filter(|s| names.contains(&s.name.as_str()));
-        geometric(&series.flat_map(|s| &s.points).map(|p| p.median).collect::<Vec<_>>())
+        let series = shown.ratios().flat_map(|p| &p.series);
+        let wanted = series.filter(|s| names.contains(&s.name.as_str()));
+        geometric(wanted.flat_map(|s| &s.points).map(|p| p.median))
     };
     let mut lines = Vec::new();
     for (figure, what) in [
@@ -227,18 +212,13 @@ pub fn summary_lines(list: &[Shown]) -> Vec<String> {
             number(ours.most)
         ));
     }
-    let verdict = |c: &claims::Claim| match c.verdict(list) {
-        Verdict::Yes(_) => 0,
-        Verdict::No(_) => 1,
-        Verdict::Open => 2,
-    };
-    let mut counts = [0; 3];
-    claims::claims().for_each(|c| counts[verdict(c)] += 1);
-    let [yes, no, open] = counts;
-    if yes + no > 0 {
+    let all = claims::claims().count();
+    let judged: Vec<_> = claims::claims().filter_map(|c| c.judgement(list)).collect();
+    if !judged.is_empty() {
+        let yes = judged.iter().filter(|j| j.holds).count();
+        let (no, open) = (judged.len() - yes, all - judged.len());
         lines.push(format!(
-            "Of the papers' {} claims, {yes} hold here, {no} do not, {open} are open.",
-            claims::claims().count()
+            "Of the papers' {all} claims, {yes} hold here, {no} do not, {open} are open."
         ));
     }
     if !lines.is_empty() {
@@ -314,7 +294,7 @@ pub mod tests {
 
     #[test]
     fn cells() {
-        let point = Point { least: 1.0, most: 3.0, ..Point::one(0.0, 2.0) };
+        let point = Point { least: 1.0, most: 3.0, ..Point::from(2.0) };
         assert_eq!(cell(Some(point), true), "2.00 1.00-3.00");
         assert_eq!(cell(Some(point), false), "2.00");
         assert_eq!(cell(Some(Point { side: Side::AtLeast, ..point }), true), ">=2.00");

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde_json::Value;
 
-use super::figures::{Figure, Source};
+use super::figures::{Figure, View};
 use super::panel::Panel;
 use super::read::{Of, Report};
 use super::shown::Shown;
@@ -13,16 +13,11 @@ use super::store::{Measured, State};
 
 static FIGURE: Figure = Figure {
     name: "bench",
-    source: Source::Own,
-    paper: None,
     title: "A benchmark",
-    measurement: "",
     shows: "Medians with the least and the most, by the ways of running.",
-    stated: "",
-    published: &[],
-    differs: "",
     elsewhere: "The numbers are of this machine.",
-    view,
+    view: View::Groups(view),
+    ..Figure::EMPTY
 };
 
 /// Read the JSON of one benchmark. None: the file contains something else.
@@ -53,22 +48,18 @@ pub fn read(path: &Path) -> Option<Measured> {
 }
 
 pub fn shown(measured: &Measured) -> anyhow::Result<Vec<Shown<'_>>> {
-    let panels = view(&measured.report).context("cannot read the benchmark's report")?;
+    let panels = FIGURE.panels(&measured.report).context("cannot read the benchmark's report")?;
     Ok(vec![Shown { figure: &FIGURE, measured: Some(measured), panels }])
 }
 
 /// Return a panel for each unit, and one of the times relative to the bound.
-fn view(report: &Value) -> anyhow::Result<Vec<Panel>> {
-    let report = Report::of(report)?;
+fn view(report: &Report) -> Vec<Panel> {
     let mut units: Vec<&str> = report.groups.iter().map(|g| g.metric.unit.as_str()).collect();
     units.dedup();
-    let mut panels: Vec<Panel> = units
-        .iter()
-        .map(|unit| report.by_workload(unit, "program", Of::Value, |g| g.metric.unit == *unit))
-        .collect();
+    let of_unit = |unit| report.by_workload(unit, "program", Of::Value, |g| g.metric.unit == unit);
+    let mut panels: Vec<Panel> = units.into_iter().map(of_unit).collect();
     panels.push(report.by_workload("against the bound", "program", Of::ToBound, |_| true));
-    panels.retain(|p| !p.is_empty());
-    Ok(panels)
+    panels
 }
 
 #[cfg(test)]

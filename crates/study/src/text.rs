@@ -11,8 +11,11 @@ const LABEL: usize = 26;
 /// Render one figure: what it shows, its tables, and the findings.
 pub fn figure(shown: &Shown) -> Vec<String> {
     let figure = shown.figure;
-    let mut lines =
-        wrap(&format!("{} {}", figure.title, paper(shown)), &format!("{}: ", figure.name), 2);
+    let paper = match figure.number() {
+        number if number.is_empty() => number,
+        number => format!(" ({}, {number})", figure.source().name()),
+    };
+    let mut lines = wrap(&format!("{}{paper}", figure.title), &format!("{}: ", figure.name), 2);
     for line in shown.contradictions() {
         lines.extend(wrap(&line, "  Contradicts the paper. ", 2));
     }
@@ -30,14 +33,6 @@ pub fn figure(shown: &Shown) -> Vec<String> {
     }
     lines.extend(shown.warnings().iter().flat_map(|w| wrap(w, "! ", 2)));
     lines
-}
-
-fn paper(shown: &Shown) -> String {
-    let source = shown.figure.source.name();
-    match &shown.figure.paper {
-        None => String::new(),
-        Some(paper) => format!("({source}, {})", paper.number),
-    }
 }
 
 /// Summarize each figure in one line or a few.
@@ -108,15 +103,10 @@ mod tests {
     #[test]
     fn tables_fit() {
         for series in [1, 3, 4, 12] {
-            let names =
-                vec!["a".to_string(), "a name that is much longer than there is room for".into()];
-            let mut panel = Panel::named("title", "program", "x bound", names, true);
-            for i in 0..series {
-                for x in [0.0, 1.0] {
-                    let point =
-                        Point { least: 11_111.0, most: 98_765.0, ..Point::one(x, 12_345.0) };
-                    panel.add(&format!("scenario {i}"), point);
-                }
+            let mut panel = Panel::new("title", "program", "x bound", true);
+            let wide = Point { least: 11_111.0, most: 98_765.0, ..Point::from(12_345.0) };
+            for name in ["a", "a name that is much longer than there is room for"] {
+                panel.row(name, (0..series).map(|i| (format!("scenario {i}"), wide)));
             }
             let lines = table(&panel);
             assert!(lines.iter().all(|l| l.chars().count() <= WIDTH), "{lines:#?}");

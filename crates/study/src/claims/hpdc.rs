@@ -3,9 +3,10 @@
 use super::super::figures::Source;
 use super::super::panel::{Panel, Side};
 use super::{
-    Claim, Judgement, all, at_least, at_most, closely, geometric, judged, least, most, number,
-    ratios, series, titled, value,
+    Claim, Judgement, all, at_least, at_most, closely, geometric, judged, least, mean_ratio, most,
+    near_bound, number, ratios, series, titled, value, values,
 };
+use ui::number::Spread;
 
 /// Return the gain of Fig. 10 with one CPU and with all of them, if they were measured.
 fn gains(panels: &[Panel], primitive: &str) -> Vec<(&'static str, f64)> {
@@ -31,11 +32,9 @@ fn pinning(panels: &[&Panel]) -> Option<Judgement> {
     let times: Vec<f64> = panels.iter().filter_map(of).flatten().collect();
     let count = |name| panels.iter().filter_map(|p| series(p, name)).flatten().count();
     let crashed = count("lissom").saturating_sub(count("pinned"));
-    let (least, most) = (least(&times)?, most(&times)?);
-    judged(
-        least > 1.0 && crashed > 0,
-        format!("{} to {} x lissom's time, {crashed} crashes", number(least), number(most)),
-    )
+    let Spread { least, most, .. } = Spread::of(&times)?;
+    let seen = format!("{} to {} x lissom's time, {crashed} crashes", number(least), number(most));
+    judged(least > 1.0 && crashed > 0, seen)
 }
 
 pub const CLAIMS: &[Claim] = &[
@@ -47,11 +46,8 @@ pub const CLAIMS: &[Claim] = &[
         judge: |panels| {
             let values = series(titled(panels, "yield")?, "native")?;
             let several: Vec<f64> = values.iter().filter(|v| v.0 != "1").map(|v| v.1).collect();
-            let ratio = most(&several)? / least(&several)?;
-            judged(
-                ratio <= 1.25,
-                format!("{} to {} us", number(least(&several)?), number(most(&several)?)),
-            )
+            let Spread { least, most, .. } = Spread::of(&several)?;
+            judged(most / least <= 1.25, format!("{} to {} us", number(least), number(most)))
         },
         why: "",
     },
@@ -61,13 +57,9 @@ pub const CLAIMS: &[Claim] = &[
         text: "A shared atomic adds nothing to the cost of a switch",
         figure: "hpdc-fig2",
         judge: |panels| {
-            let values: Vec<f64> =
-                series(titled(panels, "atomic")?, "native")?.iter().map(|v| v.1).collect();
-            at_most(
-                Some(most(&values)? / values.first()?),
-                1.05,
-                "at most {} x with several threads",
-            )
+            let values = values(titled(panels, "atomic")?, "native")?;
+            let growth = most(&values)? / values.first()?;
+            at_most(Some(growth), 1.05, "at most {} x with several threads")
         },
         why: "",
     },
@@ -77,8 +69,7 @@ pub const CLAIMS: &[Claim] = &[
         text: "The indirect cost of a switch is below 6 % of the time at worst, 1 ms at 128 MiB",
         figure: "hpdc-fig4",
         judge: |panels| {
-            let sequential = |p: &&Panel| p.title.starts_with("sequential-read");
-            let values = all(panels.iter().find(sequential).map(std::slice::from_ref)?, "native");
+            let values = values(titled(panels, "sequential-read")?, "native")?;
             at_most(most(&values), 1000.0, "sequential reads: at most {} us a switch")
         },
         why: "",
@@ -89,14 +80,9 @@ pub const CLAIMS: &[Claim] = &[
         text: "Switches make random access faster",
         figure: "hpdc-fig4",
         judge: |panels| {
-            let random: Vec<f64> = panels
-                .iter()
-                .filter(|p| p.title.starts_with("random"))
-                .filter_map(|p| series(p, "native"))
-                .flatten()
-                .map(|v| v.1)
-                .collect();
-            let least = least(&random)?;
+            let random = panels.iter().filter(|p| p.title.starts_with("random"));
+            let all: Vec<f64> = random.filter_map(|p| values(p, "native")).flatten().collect();
+            let least = least(&all)?;
             judged(least < 0.0, format!("at best {} us a switch", number(least)))
         },
         why: "",
@@ -109,10 +95,8 @@ pub const CLAIMS: &[Claim] = &[
         judge: |panels| {
             let values = all(panels, "native");
             let fine = values.iter().filter(|v| **v <= 1.1).count();
-            (!values.is_empty()).then(|| Judgement {
-                holds: fine * 2 > values.len(),
-                seen: format!("{fine} of {} programs within 10 %", values.len()),
-            })
+            let seen = format!("{fine} of {} programs within 10 %", values.len());
+            judged(fine * 2 > values.len(), seen).filter(|_| !values.is_empty())
         },
         why: "OpenMP's threads spin before they block.",
     },
@@ -160,9 +144,7 @@ pub const CLAIMS: &[Claim] = &[
         source: Source::Hpdc,
         text: "With virtual blocking, programs are near the baseline of as many threads as CPUs",
         figure: "hpdc-fig9",
-        judge: |panels| {
-            at_most(geometric(&all(panels, "lissom")), 1.1, "{} x bound, geometric mean")
-        },
+        judge: |panels| near_bound(panels, 1.1),
         why: "Programs that wait some 100,000 times a second pay for each wait \
               (docs/design/virtual-blocking.md).",
     },
@@ -173,11 +155,8 @@ pub const CLAIMS: &[Claim] = &[
         figure: "hpdc-fig9",
         judge: |panels| {
             let panel = titled(panels, "programs that hardly synchronize")?;
-            at_most(
-                geometric(&ratios(panel, "lissom", "native")?),
-                1.005,
-                "{} x native, geometric mean",
-            )
+            let ratio = mean_ratio(panel, "lissom", "native");
+            at_most(ratio, 1.005, "{} x native, geometric mean")
         },
         why: "Scans and the ends of slices interrupt each slot some 300 times a second: 1.5 %. \
               When threads end one by one, a CPU is idle for up to a slice: 1 to 3 % of runs of \
@@ -190,11 +169,8 @@ pub const CLAIMS: &[Claim] = &[
         figure: "hpdc-table1",
         judge: |panels| {
             let panel = titled(panels, "migrations")?;
-            at_least(
-                geometric(&ratios(panel, "native", "lissom")?),
-                10.0,
-                "{} x fewer, geometric mean",
-            )
+            let ratio = mean_ratio(panel, "native", "lissom");
+            at_least(ratio, 10.0, "{} x fewer, geometric mean")
         },
         why: "Programs that migrate most natively (pathfinder, ocean, streamcluster, bt) migrate \
               20 to 200 times less. With 2 CPUs, the kernel migrates few threads of the others.",
@@ -206,11 +182,8 @@ pub const CLAIMS: &[Claim] = &[
         figure: "hpdc-table1",
         judge: |panels| {
             let panel = titled(panels, "CPU utilization")?;
-            at_least(
-                geometric(&ratios(panel, "lissom", "native")?),
-                1.0,
-                "{} x native, geometric mean",
-            )
+            let ratio = mean_ratio(panel, "lissom", "native");
+            at_least(ratio, 1.0, "{} x native, geometric mean")
         },
         why: "Both CPUs are busy natively as well. lissom saves switches, not idle time.",
     },
@@ -257,9 +230,7 @@ pub const CLAIMS: &[Claim] = &[
         source: Source::Hpdc,
         text: "With busy-waiting detection, ten locks are near the baseline",
         figure: "hpdc-fig13",
-        judge: |panels| {
-            at_most(geometric(&all(panels, "lissom")), 1.2, "{} x bound, geometric mean")
-        },
+        judge: |panels| near_bound(panels, 1.2),
         why: "A hand-over to a parked thread takes 0.5 to 1.2 us longer than one between two \
               spinning CPUs, which takes 2.6 to 3 us here. A waiter at the head of aqs's queue \
               writes to its own node, so most scans of it prove nothing.",
@@ -277,9 +248,7 @@ pub const CLAIMS: &[Claim] = &[
         source: Source::Hpdc,
         text: "lu and volrend are near the baseline, a little worse with more threads",
         figure: "hpdc-fig14",
-        judge: |panels| {
-            at_most(geometric(&all(panels, "lissom")), 1.25, "{} x bound, geometric mean")
-        },
+        judge: |panels| near_bound(panels, 1.25),
         why: "A hand-over costs more than the work between two hand-overs.",
     },
     Claim {
@@ -306,9 +275,8 @@ pub const CLAIMS: &[Claim] = &[
         text: "Specificity is at least 99.38 %",
         figure: "hpdc-table3",
         judge: |panels| {
-            let panel = titled(panels, "scans of working threads")?;
-            let all = all(std::slice::from_ref(panel), "specificity %");
-            at_least(least(&all), 99.38, "at least {} %")
+            let values = values(titled(panels, "scans of working threads")?, "specificity %")?;
+            at_least(least(&values), 99.38, "at least {} %")
         },
         why: "",
     },
@@ -318,16 +286,10 @@ pub const CLAIMS: &[Claim] = &[
         text: "Both mechanisms beat spin-then-park locks, by up to 5.4 times",
         figure: "hpdc-fig15",
         judge: |panels| {
-            let best = |panel: &Panel| {
-                let of = |name| ratios(panel, name, "lissom");
-                let others: Vec<f64> = ["mutexee", "mcs-tp", "shfllock"]
-                    .into_iter()
-                    .filter_map(of)
-                    .flatten()
-                    .collect();
-                Some((least(&others)?, most(&others)?))
-            };
-            let (least, most) = best(titled(panels, "programs")?)?;
+            let panel = titled(panels, "programs")?;
+            let of = |name| ratios(panel, name, "lissom");
+            let others = ["mutexee", "mcs-tp", "shfllock"].into_iter().filter_map(of).flatten();
+            let Spread { least, most, .. } = Spread::of(&others.collect::<Vec<_>>())?;
             judged(least >= 1.0, format!("{} to {} x as fast", number(least), number(most)))
         },
         why: "A mutex that spins in user space is cheap while its holder runs.",

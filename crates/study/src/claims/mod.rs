@@ -5,9 +5,9 @@ mod hpdc;
 mod others;
 
 use super::figures::Source;
-use super::panel::{Panel, Places};
-use super::shown::Shown;
-use ui::number::{closely, number};
+use super::panel::{Panel, Point};
+use super::shown::{self, Shown};
+use ui::number::{Spread, closely, number};
 
 pub struct Claim {
     pub number: u32,
@@ -26,21 +26,11 @@ pub struct Judgement {
     pub seen: String,
 }
 
-pub enum Verdict {
-    Yes(String),
-    No(String),
-    /// The figure was not measured, or lacks the numbers that decide.
-    Open,
-}
-
 impl Claim {
-    pub fn verdict(&self, list: &[Shown]) -> Verdict {
-        let panels = list.iter().find(|s| s.figure.name == self.figure).map(|s| &s.panels[..]);
-        match panels.and_then(self.judge) {
-            Some(Judgement { holds: true, seen }) => Verdict::Yes(seen),
-            Some(Judgement { holds: false, seen }) => Verdict::No(seen),
-            None => Verdict::Open,
-        }
+    /// Judge the claim. None: its figure was not measured, or lacks the numbers that decide.
+    pub fn judgement(&self, list: &[Shown]) -> Option<Judgement> {
+        let shown = list.iter().find(|s| s.figure.name == self.figure)?;
+        (self.judge)(&shown.panels)
     }
 }
 
@@ -55,10 +45,10 @@ const LISSOM: [&str; 2] = ["auto", "user"];
 /// Return the medians of the series `name`, by place. `lissom` means the first series of `LISSOM`
 /// that the panel has.
 fn series<'a>(panel: &'a Panel, name: &str) -> Option<Vec<(&'a str, f64)>> {
-    let Places::Names(names) = &panel.places else { return None };
+    let names = panel.names();
     let wanted: &[&str] = if name == "lissom" { &LISSOM } else { &[name] };
     let series = wanted.iter().find_map(|w| panel.series.iter().find(|s| s.name == *w))?;
-    let point = |p: &super::panel::Point| Some((names.get(p.x as usize)?.as_str(), p.median));
+    let point = |p: &Point| Some((names.get(p.x as usize)?.as_str(), p.median));
     Some(series.points.iter().filter_map(point).collect())
 }
 
@@ -70,23 +60,26 @@ fn value(panel: &Panel, name: &str, place: &str) -> Option<f64> {
     series(panel, name)?.into_iter().find(|(n, _)| *n == place).map(|(_, v)| v)
 }
 
-/// Return the medians of the series `name` in all panels.
-fn all(panels: &[Panel], name: &str) -> Vec<f64> {
-    panels.iter().filter_map(|p| series(p, name)).flatten().map(|(_, v)| v).collect()
+/// Return the medians of the series `name`.
+fn values(panel: &Panel, name: &str) -> Option<Vec<f64>> {
+    Some(series(panel, name)?.into_iter().map(|(_, v)| v).collect())
 }
 
-fn geometric(values: &[f64]) -> Option<f64> {
-    let positive: Vec<f64> = values.iter().copied().filter(|v| *v > 0.0).collect();
-    (!positive.is_empty())
-        .then(|| (positive.iter().map(|v| v.ln()).sum::<f64>() / positive.len() as f64).exp())
+/// Return the medians of the series `name` in all panels.
+fn all(panels: &[Panel], name: &str) -> Vec<f64> {
+    panels.iter().filter_map(|p| values(p, name)).flatten().collect()
 }
 
 fn most(values: &[f64]) -> Option<f64> {
-    values.iter().copied().max_by(f64::total_cmp)
+    Spread::of(values).map(|s| s.most)
 }
 
 fn least(values: &[f64]) -> Option<f64> {
-    values.iter().copied().min_by(f64::total_cmp)
+    Spread::of(values).map(|s| s.least)
+}
+
+fn geometric(values: &[f64]) -> Option<f64> {
+    shown::geometric(values.iter().copied()).map(|s| s.median)
 }
 
 fn judged(holds: bool, seen: String) -> Option<Judgement> {
@@ -100,6 +93,16 @@ fn ratios(panel: &Panel, name: &str, base: &str) -> Option<Vec<f64>> {
         base.iter().find(|b| b.0 == *place && b.1 > 0.0).map(|b| value / b.1)
     };
     Some(series(panel, name)?.iter().filter_map(of).collect())
+}
+
+/// Return the geometric mean of `ratios`.
+fn mean_ratio(panel: &Panel, name: &str, base: &str) -> Option<f64> {
+    geometric(&ratios(panel, name, base)?)
+}
+
+/// Judge whether lissom's times in all panels are near the bound.
+fn near_bound(panels: &[Panel], limit: f64) -> Option<Judgement> {
+    at_most(geometric(&all(panels, "lissom")), limit, "{} x bound, geometric mean")
 }
 
 fn at_most(of: Option<f64>, limit: f64, what: &str) -> Option<Judgement> {
@@ -120,7 +123,6 @@ pub fn claims() -> impl Iterator<Item = &'static Claim> {
 #[cfg(test)]
 mod tests {
     use super::super::figures;
-    use super::super::panel::{Point, Side};
     use super::*;
 
     #[test]
@@ -135,10 +137,9 @@ mod tests {
 
     #[test]
     fn locks_that_pause_decide_on_sensitivity() {
-        let names = vec!["mcs".to_string(), "mcs-bare".into()];
-        let mut panel = Panel::named("scans of waiting threads", "lock", "", names, false);
-        panel.add("sensitivity %", Point::one(0.0, 99.98));
-        panel.add("sensitivity %", Point::one(1.0, 80.0));
+        let mut panel = Panel::new("scans of waiting threads", "lock", "", false);
+        panel.row("mcs", [("sensitivity %", 99.98)]);
+        panel.row("mcs-bare", [("sensitivity %", 80.0)]);
         let judgement = (hpdc::CLAIMS[19].judge)(&[panel]).expect("a judgement");
         assert!(judgement.holds);
         assert_eq!(judgement.seen, "at least 99.98 %, 80.0 % without `pause`");
@@ -146,11 +147,10 @@ mod tests {
 
     #[test]
     fn numbers_decide() {
-        let places = vec!["1".to_string(), "2".into(), "64".into()];
         let panel = |last: f64| {
-            let mut panel = Panel::named("yield", "threads", "us", places.clone(), false);
-            for (i, value) in [1.0, 2.4, last].into_iter().enumerate() {
-                panel.add("native", Point { side: Side::Exact, ..Point::one(i as f64, value) });
+            let mut panel = Panel::new("yield", "threads", "us", false);
+            for (threads, value) in [("1", 1.0), ("2", 2.4), ("64", last)] {
+                panel.row(threads, [("native", value)]);
             }
             vec![panel]
         };

@@ -2,7 +2,8 @@
 
 use super::super::figures::Source;
 use super::{
-    Claim, at_least, at_most, geometric, judged, least, number, ratios, series, titled, value,
+    Claim, at_least, at_most, geometric, judged, least, mean_ratio, number, ratios, series, titled,
+    value, values,
 };
 
 pub const CLAIMS: &[Claim] = &[
@@ -66,8 +67,8 @@ pub const CLAIMS: &[Claim] = &[
         figure: "smt-table2",
         judge: |panels| {
             let panel = titled(panels, "against vanilla")?;
-            let ratios: Vec<f64> = series(panel, "haltpoll")?.iter().map(|r| r.1).collect();
-            at_most(geometric(&ratios), 0.75, "{} x vanilla's, geometric mean")
+            let ratio = geometric(&values(panel, "haltpoll")?);
+            at_most(ratio, 0.75, "{} x vanilla's, geometric mean")
         },
         why: "Beside a program that computes no CPU is idle, so no policy polls \
               (docs/design/idle-polling.md). dbench and PostgreSQL have one thread a process and \
@@ -80,11 +81,8 @@ pub const CLAIMS: &[Claim] = &[
         figure: "smt-fig3",
         judge: |panels| {
             let panel = titled(panels, "the one that computes")?;
-            at_most(
-                geometric(&ratios(panel, "poll", "sleep")?),
-                0.98,
-                "{} x the throughput beside `sleep`",
-            )
+            let ratio = mean_ratio(panel, "poll", "sleep");
+            at_most(ratio, 0.98, "{} x the throughput beside `sleep`")
         },
         why: "lissom polls only while no other program wants the CPU \
               (docs/design/idle-polling.md).",
@@ -119,16 +117,15 @@ pub const CLAIMS: &[Claim] = &[
         figure: "em-fig5",
         judge: |panels| {
             let panel = panels.first()?;
-            let of = |title| series(panel, title);
-            let (n, stp) = (of("the non-malleable program (N)")?, of("system throughput")?);
-            // From the highest cap to the lowest.
-            let change = |s: &[(&str, f64)]| Some(s.last()?.1 / s.first()?.1);
-            let (n, stp) = (change(&n)?, change(&stp)?);
-            let seen = format!(
-                "N {} x, STP {} x from the highest cap to the lowest",
-                number(n),
-                number(stp)
-            );
+            let change = |name| {
+                let by_cap = values(panel, name)?;
+                Some(by_cap.last()? / by_cap.first()?)
+            };
+            let n = change("the non-malleable program (N)")?;
+            let stp = change("system throughput")?;
+            let (shown_n, shown_stp) = (number(n), number(stp));
+            let seen =
+                format!("N {shown_n} x, STP {shown_stp} x from the highest cap to the lowest");
             judged(n > 1.02 && stp < 0.98, seen)
         },
         why: "On 2 CPUs, M has one CPU beside N's thread with any cap.",

@@ -1,13 +1,11 @@
 //! Fig. 12: memcached with few and many workers.
 
-use serde_json::Value;
-
-use super::super::panel::{Panel, Places, Point, Scale, Shape, Side};
-use super::super::read::{Cell, Group, Report};
-use super::{Figure, Paper, Published, Source};
+use super::super::panel::Panel;
+use super::super::read::{Cell, Group, Report, over_threads};
+use super::View::Groups;
+use super::{Figure, Published};
+use crate::format::{BOUND, NATIVE};
 use ui::number::Spread;
-
-use crate::format::NATIVE;
 
 const FEW: u32 = 4;
 const MANY: u32 = 16;
@@ -15,12 +13,8 @@ const RELATIVE: &str = "16 workers against 4 native ones";
 
 pub const FIG_12: Figure = Figure {
     name: "hpdc-fig12",
-    source: Source::Hpdc,
-    paper: Some(Paper {
-        number: "Fig. 12",
-        shows: "memcached, 4 and 16 workers on 4, 8 and 16 cores: mean, 95th and 99th percentile, \
-                throughput",
-    }),
+    paper: "memcached, 4 and 16 workers on 4, 8 and 16 cores: mean, 95th and 99th percentile, \
+            throughput",
     title: "memcached",
     measurement: "server",
     shows: "Requests a second (more is better), and mean and percentiles of the time to the answer \
@@ -31,20 +25,18 @@ pub const FIG_12: Figure = Figure {
              and p99 are 8 times as long. Virtual blocking cuts p95 and p99 by 92 % and 60 %.",
     published: &[
         Published {
-            panel: RELATIVE,
-            series: "published, vanilla",
-            points: &[("mean", 1.06), ("throughput", 0.944), ("p95", 8.0), ("p99", 8.0)],
+            columns: &[(RELATIVE, "published, vanilla")],
+            rows: &[("mean", &[1.06]), ("throughput", &[0.944]), ("p95", &[8.0]), ("p99", &[8.0])],
         },
         Published {
-            panel: RELATIVE,
-            series: "published, virtual blocking",
-            points: &[("p95", 0.64), ("p99", 3.2)],
+            columns: &[(RELATIVE, "published, virtual blocking")],
+            rows: &[("p95", &[0.64]), ("p99", &[3.2])],
         },
     ],
     differs: "A load generator of ours runs on the same machine. memcached has 1 and 2 CPUs, so 16 \
               workers are 16 and 8 a CPU. In the paper they are 1 to 4 a core.",
     elsewhere: "Real, on 1 and 2 CPUs. Throughput is lower than with a separate client machine.",
-    view,
+    view: Groups(view),
 };
 
 /// Name, field in the load generator's output, and unit.
@@ -60,8 +52,7 @@ fn number(cell: &Cell, field: &str) -> Option<Spread> {
     cell.over_samples(|s| s.output[field].as_f64())
 }
 
-fn view(report: &Value) -> anyhow::Result<Vec<Panel>> {
-    let report = Report::of(report)?;
+fn view<'a>(report: &'a Report) -> Vec<Panel> {
     let workloads = || report.workloads().into_iter().filter(|w| w.starts_with("memcached"));
     let of = |workload: &str| -> Vec<&Group> {
         report.groups.iter().filter(|g| g.workload == workload).collect()
@@ -71,38 +62,23 @@ fn view(report: &Value) -> anyhow::Result<Vec<Panel>> {
     for workload in workloads() {
         // For other loads, the load generator determines the throughput.
         let fields = if workload.starts_with("memcached-max") { 4 } else { 3 };
-        panels.extend(NUMBERS[..fields].iter().map(|n| by_workers(workload, n, &of(workload))));
+        panels.extend(NUMBERS[..fields].iter().map(|(name, field, unit)| {
+            let title = format!("{workload}: {name}");
+            let points = |g: &'a Group| g.each(|c| number(c, field));
+            over_threads(&title, "workers", unit, false, &of(workload), points)
+        }));
     }
-    Ok(panels)
-}
-
-fn by_workers(workload: &str, (name, field, unit): &Number, groups: &[&Group]) -> Panel {
-    let names = groups.iter().map(|g| g.threads.to_string()).collect();
-    let mut panel = Panel::named(&format!("{workload}: {name}"), "workers", unit, names, false);
-    panel.scale = Scale::Log;
-    panel.shape = if groups.len() > 1 { Shape::Lines } else { Shape::Bars };
-    for (i, group) in groups.iter().enumerate() {
-        for cell in &group.cells {
-            if let Some(value) = number(cell, field) {
-                panel.add(&cell.scenario, Point::new(i, value, Side::Exact));
-            }
-        }
-    }
-    panel
+    panels
 }
 
 fn relative(groups: &[&Group]) -> Panel {
-    let mut panel = Panel::named(RELATIVE, "number", "x 4 workers natively", vec![], true);
+    let mut panel = Panel::new(RELATIVE, "number", "x 4 workers natively", true);
     let with = |threads| groups.iter().find(|g| g.threads == threads);
     let (Some(few), Some(many)) = (with(FEW), with(MANY)) else { return panel };
-    panel.places = Places::Names(NUMBERS.iter().map(|n| n.0.into()).collect());
-    let Some(base) = few.cells.iter().find(|c| c.scenario == NATIVE) else { return panel };
-    for (i, (_, field, _)) in NUMBERS.iter().enumerate() {
-        for cell in many.cells.iter().filter(|c| c.scenario != "bound") {
-            if let Some((value, base)) = number(cell, field).zip(number(base, field)) {
-                panel.add(&cell.scenario, Point::one(i as f64, value.median / base.median));
-            }
-        }
+    let Some(base) = few.cell(NATIVE) else { return panel };
+    for (name, field, _) in NUMBERS {
+        let ratios = many.each(|c| Some(number(c, field)?.median / number(base, field)?.median));
+        panel.row(name, ratios.filter(|(scenario, _)| *scenario != BOUND));
     }
     panel
 }
@@ -110,7 +86,7 @@ fn relative(groups: &[&Group]) -> Panel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn group(workload: &str, threads: u32, p95: [f64; 2]) -> Value {
         let sample = |v: f64| json!([{ "output": { "p95_us": v, "throughput": 1e6 / v } }]);
@@ -128,7 +104,8 @@ mod tests {
             group("memcached-load, 2 CPUs", 16, [9.0, 9.0]),
             group("postgres-max, 2 CPUs", 16, [9.0, 9.0]),
         ] });
-        let panels = view(&report).expect("panels");
+        let report = Report::of(&report).expect("a report");
+        let panels = view(&report);
         let shown: Vec<&Panel> = panels.iter().filter(|p| !p.is_empty()).collect();
         let titles: Vec<&str> = shown.iter().map(|p| p.title.as_str()).collect();
         let expected = [

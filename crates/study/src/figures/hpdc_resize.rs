@@ -1,22 +1,17 @@
 //! Fig. 11: programs whose number of CPUs changes while they run.
 
-use serde_json::Value;
-
-use super::super::panel::{Panel, Places, Point, Scale, Shape};
-use super::super::read::{Group, Of, Report};
-use super::{Figure, Paper, Published, Source};
+use super::super::panel::Panel;
+use super::super::read::{Cell, Group, Report};
+use super::View::Groups;
+use super::{Figure, Published};
 
 const GROWN: &str = "speed against few threads, more CPUs";
 const SHRUNK: &str = "speed against few threads, fewer CPUs";
 
 pub const FIG_11: Figure = Figure {
     name: "hpdc-fig11",
-    source: Source::Hpdc,
-    paper: Some(Paper {
-        number: "Fig. 11",
-        shows: "ep, streamcluster, ocean, cg and facesim, started on 8 cores and continued on 2 to \
-                32: 8 threads, 32 threads, 32 pinned threads, 32 with virtual blocking",
-    }),
+    paper: "ep, streamcluster, ocean, cg and facesim, started on 8 cores and continued on 2 to 32: \
+            8 threads, 32 threads, 32 pinned threads, 32 with virtual blocking",
     title: "CPUs that change while a program runs",
     measurement: "adapt-cpus",
     shows: "Seconds from start to end, by the number of CPUs after the change. *fewer* has a \
@@ -26,9 +21,8 @@ pub const FIG_11: Figure = Figure {
     stated: "With 32 threads, ep gains 51 % and facesim 34 % on 32 cores. Pinning is always worse \
              than virtual blocking, and pinned programs crash when cores are removed.",
     published: &[Published {
-        panel: GROWN,
-        series: "published, virtual blocking",
-        points: &[("npb-ep", 1.51), ("facesim", 1.34)],
+        columns: &[(GROWN, "published, virtual blocking")],
+        rows: &[("npb-ep", &[1.51]), ("facesim", &[1.34])],
     }],
     differs: "The programs are ours, written from the specifications, without facesim. The number \
               of CPUs doubles or halves once, a quarter of a second after the start, by affinity \
@@ -37,7 +31,7 @@ pub const FIG_11: Figure = Figure {
               cpuset,quota` changes a container's limits instead.",
     elsewhere: "Real, from 1 to 2 CPUs and back. On a machine with more than 8 CPUs, programs \
                 start on 8 and have 32 threads, as in the paper.",
-    view,
+    view: Groups(view),
 };
 
 /// Parse a group's workload: "npb-ep, 1 to 2 CPUs", or "npb-ep by quota, 1 to 2 CPUs". Returns the
@@ -48,28 +42,17 @@ fn change(group: &Group) -> Option<(&str, u32, u32)> {
     Some((program, from.parse().ok()?, to.split(' ').next()?.parse().ok()?))
 }
 
-fn view(report: &Value) -> anyhow::Result<Vec<Panel>> {
-    let report = Report::of(report)?;
+fn view(report: &Report) -> Vec<Panel> {
     let mut panels = vec![
-        speeds(&report, GROWN, |from, to| (to > from).then(|| f64::from(to) / f64::from(from))),
-        speeds(&report, SHRUNK, |from, to| (to < from).then(|| f64::from(from) / f64::from(to))),
+        speeds(report, GROWN, |from, to| (to > from).then(|| f64::from(to) / f64::from(from))),
+        speeds(report, SHRUNK, |from, to| (to < from).then(|| f64::from(from) / f64::from(to))),
     ];
-    for group in &report.groups {
-        let Some((program, from, to)) = change(group) else { continue };
+    panels.extend(report.by_parts("CPUs", |group| {
+        let (program, from, to) = change(group)?;
         let several = if from == 1 { "CPU" } else { "CPUs" };
-        let title = format!("{program}, from {from} {several}");
-        if panels.last().is_none_or(|p| p.title != title) {
-            let mut panel = Panel::named(&title, "CPUs", &group.metric.unit, vec![], false);
-            (panel.shape, panel.scale) = (Shape::Lines, Scale::Log);
-            panels.push(panel);
-        }
-        let Some(panel) = panels.last_mut() else { continue };
-        let Places::Names(names) = &mut panel.places else { continue };
-        names.push(to.to_string());
-        let place = names.len() - 1;
-        group.add_to(panel, place, Of::Value);
-    }
-    Ok(panels)
+        Some((format!("{program}, from {from} {several}"), to.to_string()))
+    }));
+    panels
 }
 
 /// Return speeds relative to a thread for each CPU of the start, of the groups whose number of CPUs
@@ -77,30 +60,20 @@ fn view(report: &Value) -> anyhow::Result<Vec<Panel>> {
 fn speeds(report: &Report, title: &str, by: impl Fn(u32, u32) -> Option<f64>) -> Panel {
     let size = |g: &Group| change(g).and_then(|(_, from, to)| by(from, to));
     let most = report.groups.iter().filter_map(size).fold(0.0, f64::max);
-    let mut panel = Panel::named(title, "program", "x the speed of fewer", vec![], true);
-    let mut names = Vec::new();
+    let mut panel = Panel::new(title, "program", "x the speed of fewer", true);
     for group in report.groups.iter().filter(|g| size(g) == Some(most)) {
-        let Some((program, ..)) = change(group) else { continue };
-        let of = |name: &str| {
-            let cell = group.cells.iter().find(|c| c.scenario == name)?;
-            cell.value.filter(|_| cell.at_least.is_none()).map(|v| v.median)
-        };
-        let Some(few) = of("fewer") else { continue };
-        for cell in group.cells.iter().filter(|c| c.scenario != "fewer") {
-            if let Some(many) = of(&cell.scenario) {
-                panel.add(&cell.scenario, Point::one(names.len() as f64, few / many));
-            }
-        }
-        names.push(program.to_string());
+        let few = group.cell("fewer").and_then(Cell::exact);
+        let (Some((program, ..)), Some(few)) = (change(group), few) else { continue };
+        let speeds = group.each(|c| Some(few / c.exact()?));
+        panel.row(program, speeds.filter(|(scenario, _)| *scenario != "fewer"));
     }
-    panel.places = Places::Names(names);
     panel
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn group(workload: &str, seconds: [f64; 3]) -> Value {
         let spread = |m: f64| json!({ "median": m, "least": m, "most": m });
@@ -118,7 +91,7 @@ mod tests {
             group("npb-ep, 2 to 1 CPU", [4.0, 8.0, 4.0]),
             group("npb-ep, 2 to 2 CPUs", [2.0, 2.0, 2.0]),
         ] });
-        let panels = view(&report).expect("panels");
+        let panels = view(&Report::of(&report).expect("a report"));
         let titles: Vec<&str> = panels.iter().map(|p| p.title.as_str()).collect();
         assert_eq!(titles, [GROWN, SHRUNK, "npb-ep, from 1 CPU", "npb-ep, from 2 CPUs"]);
         let medians = |p: usize, s: usize| -> Vec<f64> {
@@ -127,6 +100,6 @@ mod tests {
         assert_eq!((medians(0, 0), medians(0, 1)), (vec![1.0], vec![1.6]));
         assert_eq!(medians(1, 0), [0.5]);
         assert_eq!(medians(2, 2), [4.0, 2.5]);
-        assert!(matches!(&panels[3].places, Places::Names(n) if n[..] == ["1", "2"]));
+        assert_eq!(panels[3].names(), ["1", "2"]);
     }
 }

@@ -11,10 +11,12 @@ mod idle;
 mod own;
 mod smt;
 
+use itertools::Itertools as _;
 use serde_json::Value;
 
-use super::measurements::{MEASUREMENTS, Measurement};
+use super::measurements::{self, Measurement};
 use super::panel::Panel;
+use super::read::Report;
 
 /// Origin of a figure.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -80,40 +82,39 @@ impl Source {
     }
 }
 
-/// The figure or table of a paper that one of ours reproduces.
-pub struct Paper {
-    /// "Fig. 2", "Table 1".
-    pub number: &'static str,
-    /// The content of that figure, in our words.
-    pub shows: &'static str,
-}
-
-/// Numbers that a paper states, drawn beside ours.
+/// Numbers that a paper states, drawn beside ours: a table as in the paper.
 pub struct Published {
-    /// The panel's title.
-    pub panel: &'static str,
-    pub series: &'static str,
-    /// By name on the panel's axis; a name that we did not measure is added.
-    pub points: &'static [(&'static str, f64)],
+    /// Each column is a series of a panel: the panel's title, and the name of the series.
+    pub columns: &'static [(&'static str, &'static str)],
+    /// Numbers of the columns, by name on the panel's axis; a name that we did not measure is
+    /// added. The last columns may be missing.
+    pub rows: &'static [(&'static str, &'static [f64])],
 }
 
 pub struct Figure {
+    /// "SOURCE-figN" or "SOURCE-tableN", the number in the paper. "own-..." if there is no paper.
     pub name: &'static str,
-    pub source: Source,
-    /// None: a figure of our own.
-    pub paper: Option<Paper>,
     pub title: &'static str,
     pub measurement: &'static str,
+    /// The content of the paper's figure, in our words. Empty: no paper.
+    pub paper: &'static str,
     /// The content of the figure.
     pub shows: &'static str,
     /// The paper's statement in words. Empty: the paper states only `published`.
     pub stated: &'static str,
     pub published: &'static [Published],
-    /// How programs, method or parameters differ from the paper's. Empty: no paper.
+    /// How programs, method or parameters differ from the paper's, if there is one.
     pub differs: &'static str,
     /// The axis that is real on a small machine, and what to expect elsewhere.
     pub elsewhere: &'static str,
-    pub view: fn(&Value) -> anyhow::Result<Vec<Panel>>,
+    pub view: View,
+}
+
+/// Makes the panels of a figure from the report of its measurement.
+pub enum View {
+    /// The report consists of groups of programs, or of watched programs.
+    Groups(fn(&Report) -> Vec<Panel>),
+    Json(fn(&Value) -> anyhow::Result<Vec<Panel>>),
 }
 
 pub fn all() -> impl Iterator<Item = &'static Figure> {
@@ -123,31 +124,62 @@ pub fn all() -> impl Iterator<Item = &'static Figure> {
 }
 
 impl Figure {
-    /// Return "Fig. 2", or an empty text for a figure of our own.
-    pub fn number(&self) -> &'static str {
-        self.paper.as_ref().map_or("", |p| p.number)
+    /// A figure without contents.
+    pub const EMPTY: Figure = Figure {
+        name: "",
+        title: "",
+        measurement: "",
+        paper: "",
+        shows: "",
+        stated: "",
+        published: &[],
+        differs: "",
+        elsewhere: "",
+        view: View::Groups(|_| vec![]),
+    };
+
+    pub fn source(&self) -> Source {
+        SOURCES.into_iter().find(|s| self.name.starts_with(s.name())).unwrap_or(Source::Own)
+    }
+
+    /// Return whether `name` selects this figure: its own name, its source's, or `all`.
+    pub fn is_called(&self, name: &str) -> bool {
+        [self.name, self.source().name(), "all"].contains(&name)
+    }
+
+    /// Return the number in the paper, "Fig. 2" or "Table 1". Empty: no paper.
+    pub fn number(&self) -> String {
+        let number = self.name.split_once('-').map_or("", |(_, number)| number);
+        match (number.strip_prefix("fig"), number.strip_prefix("table")) {
+            _ if self.paper.is_empty() => String::new(),
+            (Some(n), _) => format!("Fig. {n}"),
+            (_, Some(n)) => format!("Table {n}"),
+            _ => String::new(),
+        }
+    }
+
+    pub fn panels(&self, report: &Value) -> anyhow::Result<Vec<Panel>> {
+        let mut panels = match self.view {
+            View::Groups(view) => view(&Report::of(report)?),
+            View::Json(view) => view(report)?,
+        };
+        panels.retain(|p| !p.is_empty());
+        Ok(panels)
     }
 
     pub fn measurement(&self) -> &'static Measurement {
         // A test checks that it exists.
-        MEASUREMENTS.iter().find(|m| m.name == self.measurement).expect("a measurement")
+        measurements::find(self.measurement).expect("a measurement")
     }
 }
 
-/// Return the figures that `name` selects: a figure, a source, or `all`. The error suggests names.
-pub fn named(name: &str) -> Result<Vec<&'static Figure>, String> {
-    let list: Vec<_> =
-        all().filter(|f| name == "all" || f.name == name || f.source.name() == name).collect();
-    if !list.is_empty() {
-        return Ok(list);
+/// Check that `name` selects figures. The error suggests names.
+pub fn checked(name: &str) -> Result<String, String> {
+    if all().any(|f| f.is_called(name)) {
+        return Ok(name.into());
     }
-    let close: Vec<&str> =
-        all().map(|f| f.name).filter(|n| n.contains(name) && !name.is_empty()).collect();
-    let hint = if close.is_empty() {
-        String::new()
-    } else {
-        format!("; did you mean {}?", close.join(", "))
-    };
+    let close = all().map(|f| f.name).filter(|n| n.contains(name) && !name.is_empty()).join(", ");
+    let hint = if close.is_empty() { String::new() } else { format!("; did you mean {close}?") };
     Err(format!(
         "there is no figure {name}{hint}; `lissom study list` prints all names, and hpdc, smt, em, \
          apple, own and all select several"
@@ -160,22 +192,15 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_say_where_they_come_from() {
-        let mut names: Vec<&str> = all().map(|f| f.name).collect();
-        assert!(all().all(|f| f.name.starts_with(f.source.name())
-            && !f.shows.is_empty()
-            && !f.elsewhere.is_empty()));
-        // A figure of ours has no number, and one of a paper has that paper's.
+        assert!(all().map(|f| f.name).all_unique());
         for figure in all() {
-            assert_eq!(figure.source == Source::Own, figure.paper.is_none(), "{}", figure.name);
-            let Some(paper) = &figure.paper else { continue };
-            let number = paper.number.to_lowercase().replace(". ", "").replace(' ', "");
-            assert_eq!(figure.name, format!("{}-{number}", figure.source.name()));
-            assert!(!paper.shows.is_empty() && !figure.differs.is_empty(), "{}", figure.name);
+            assert!(figure.name.starts_with(figure.source().name()), "{}", figure.name);
+            assert!(!figure.shows.is_empty() && !figure.elsewhere.is_empty(), "{}", figure.name);
+            // A figure of ours has no number, and one of a paper has that paper's.
+            let is_own = figure.source() == Source::Own;
+            assert_eq!(is_own, figure.number().is_empty(), "{}", figure.name);
+            assert!(is_own || !figure.differs.is_empty(), "{}", figure.name);
         }
-        names.sort_unstable();
-        let count = names.len();
-        names.dedup();
-        assert_eq!(names.len(), count);
     }
 
     #[test]
@@ -183,7 +208,7 @@ mod tests {
         for figure in all() {
             assert_eq!(figure.measurement().name, figure.measurement);
         }
-        for measurement in MEASUREMENTS {
+        for measurement in measurements::MEASUREMENTS {
             assert!(all().any(|f| f.measurement == measurement.name), "{}", measurement.name);
         }
     }
@@ -191,17 +216,18 @@ mod tests {
     #[test]
     fn a_report_without_anything_is_no_error() {
         for figure in all() {
-            let panels = (figure.view)(&serde_json::json!({ "groups": [], "mixes": [] }));
-            assert!(panels.is_ok_and(|p| p.iter().all(Panel::is_empty)), "{}", figure.name);
+            let panels = figure.panels(&serde_json::json!({ "groups": [], "mixes": [] }));
+            assert!(panels.is_ok_and(|p| p.is_empty()), "{}", figure.name);
         }
     }
 
     #[test]
     fn names_mean_figures() {
-        assert_eq!(named("hpdc-fig2").expect("one").len(), 1);
-        assert_eq!(named("apple").expect("several").len(), 6);
-        assert!(named("all").expect("all").len() > 30);
-        assert!(named("fig2").is_err_and(|e| e.contains("did you mean hpdc-fig2")));
-        assert!(named("").is_err());
+        let count = |name| all().filter(|f| f.is_called(name)).count();
+        assert_eq!((count("hpdc-fig2"), count("apple")), (1, 6));
+        assert!(count("all") > 30);
+        assert_eq!(checked("apple").as_deref(), Ok("apple"));
+        assert!(checked("fig2").is_err_and(|e| e.contains("did you mean hpdc-fig2")));
+        assert!(checked("").is_err());
     }
 }

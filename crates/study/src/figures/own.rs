@@ -1,28 +1,22 @@
 //! Figures beyond the papers: limits, real programs, more and more threads.
 
-use serde_json::Value;
-
 use super::super::panel::Panel;
 use super::super::read::{Of, Report};
-use super::{Figure, Source};
-
-const FIGURE: Figure = Figure {
-    name: "own-threads",
-    source: Source::Own,
-    paper: None,
-    title: "From 2 to 1024 threads",
-    measurement: "threads",
-    shows: "Time of the same work with more and more threads, relative to as many threads as CPUs.",
-    stated: "",
-    published: &[],
-    differs: "",
-    elsewhere: "Real. The number of threads for each CPU matters: 1024 threads on 2 CPUs are 512 a \
-                CPU.",
-    view: to_bound,
-};
+use super::Figure;
+use super::View::Groups;
 
 pub const FIGURES: &[Figure] = &[
-    FIGURE,
+    Figure {
+        name: "own-threads",
+        title: "From 2 to 1024 threads",
+        measurement: "threads",
+        shows: "Time of the same work with more and more threads, relative to as many threads as \
+                CPUs.",
+        elsewhere: "Real. The number of threads for each CPU matters: 1024 threads on 2 CPUs are \
+                    512 a CPU.",
+        view: Groups(to_bound),
+        ..Figure::EMPTY
+    },
     Figure {
         name: "own-mechanisms",
         title: "What each mechanism brings",
@@ -30,8 +24,8 @@ pub const FIGURES: &[Figure] = &[
         shows: "Time under lissom, and with one mechanism disabled at a time, relative to as many \
                 threads as CPUs.",
         elsewhere: "Real.",
-        view: mechanisms,
-        ..FIGURE
+        view: Groups(mechanisms),
+        ..Figure::EMPTY
     },
     Figure {
         name: "own-resize",
@@ -41,8 +35,8 @@ pub const FIGURES: &[Figure] = &[
                 number of CPUs changes between all and half of them. The bound has all CPUs all \
                 the time.",
         elsewhere: "Real, between 1 and 2 CPUs. Machines with more CPUs have larger steps.",
-        view: to_bound_by_workload,
-        ..FIGURE
+        view: Groups(to_bound_by_workload),
+        ..Figure::EMPTY
     },
     Figure {
         name: "own-quota",
@@ -51,8 +45,8 @@ pub const FIGURES: &[Figure] = &[
         shows: "The same under a CPU quota of half of the CPUs, as a container's limit. The bound \
                 has as many threads as CPUs, under the same quota.",
         elsewhere: "Real, for a quota of 1 CPU on 2. Measuring it needs root, to create a cgroup.",
-        view: to_bound_by_workload,
-        ..FIGURE
+        view: Groups(to_bound_by_workload),
+        ..Figure::EMPTY
     },
     Figure {
         name: "own-ml",
@@ -60,8 +54,8 @@ pub const FIGURES: &[Figure] = &[
         measurement: "ml",
         shows: "Time of training, relative to as many threads as CPUs.",
         elsewhere: "Real.",
-        view: to_bound,
-        ..FIGURE
+        view: Groups(to_bound),
+        ..Figure::EMPTY
     },
     Figure {
         name: "own-postgres",
@@ -71,8 +65,8 @@ pub const FIGURES: &[Figure] = &[
                 better). PostgreSQL's processes block in the kernel; lissom must not slow them \
                 down.",
         elsewhere: "The load generator runs on the same machine.",
-        view: postgres,
-        ..FIGURE
+        view: Groups(postgres),
+        ..Figure::EMPTY
     },
     Figure {
         name: "own-programs",
@@ -81,29 +75,26 @@ pub const FIGURES: &[Figure] = &[
         shows: "Time of all programs with four times as many threads as CPUs, relative to as many \
                 as CPUs.",
         elsewhere: "Real.",
-        view: to_bound_by_workload,
-        ..FIGURE
+        view: Groups(to_bound_by_workload),
+        ..Figure::EMPTY
     },
 ];
 
-fn to_bound(report: &Value) -> anyhow::Result<Vec<Panel>> {
-    Ok(Report::of(report)?.by_threads(Of::ToBound, |_| true))
+pub fn to_bound(report: &Report) -> Vec<Panel> {
+    report.by_threads(Of::ToBound, |_| true)
 }
 
-fn to_bound_by_workload(report: &Value) -> anyhow::Result<Vec<Panel>> {
-    let report = Report::of(report)?;
+fn to_bound_by_workload(report: &Report) -> Vec<Panel> {
     // With as many threads as CPUs, native and the bound are the same.
     let most = report.groups.iter().map(|g| g.threads).max().unwrap_or(0);
-    Ok(vec![
-        report
-            .by_workload(&format!("{most} threads"), "program", Of::ToBound, |g| g.threads == most),
-    ])
+    let title = format!("{most} threads");
+    vec![report.by_workload(&title, "program", Of::ToBound, |g| g.threads == most)]
 }
 
-fn mechanisms(report: &Value) -> anyhow::Result<Vec<Panel>> {
-    Ok(vec![Report::of(report)?.by_workload("one off at a time", "program", Of::ToBound, |_| true)])
+fn mechanisms(report: &Report) -> Vec<Panel> {
+    vec![report.by_workload("one off at a time", "program", Of::ToBound, |_| true)]
 }
 
-fn postgres(report: &Value) -> anyhow::Result<Vec<Panel>> {
-    Ok(Report::of(report)?.by_threads(Of::Value, |w| w.starts_with("postgres")))
+fn postgres(report: &Report) -> Vec<Panel> {
+    report.by_threads(Of::Value, |w| w.starts_with("postgres"))
 }
