@@ -4,20 +4,24 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use serde_json::json;
+use itertools::Itertools as _;
+use serde_json::{Value, json};
 use ui::exit::Failure;
 use ui::output::Json;
 
-use super::child::{self, Hogs};
-use super::harness::{BOUND, Cell, Group, Measured, NATIVE, SECONDS, Scenario, Spread, State};
-use super::output::Outputs;
-use super::report::{Options, Report};
+use super::child;
+use super::command::{command, words};
+use super::harness::{BOUND, Cell, Group, Measured, SECONDS, Scenario, Spread, State};
+use super::report::Report;
 use super::table::number;
-use super::{Bench, Common, EXIT_CODES, Session, markdown, noise, table};
+use super::{Bench, Common, EXIT_CODES, Session, table};
 use os::program;
 use runtime::knobs;
 use runtime::options::Switch;
 use ui::text::{plural, wrap};
+
+/// Name of this benchmark in the JSON.
+pub const NAME: &str = "program";
 
 /// Options of `lissom bench -- CMD`.
 #[derive(Args)]
@@ -83,88 +87,69 @@ fn environment() -> Vec<OsString> {
 }
 
 /// Build the columns. `settings`: environment variables of CMD, as NAME=value.
-fn scenarios(args: &AbArgs, cpus: u32, settings: &[OsString]) -> Vec<Scenario> {
+fn scenarios(args: &AbArgs, common: &Common, cpus: u32, settings: &[OsString]) -> Vec<Scenario> {
     let around = |more: Vec<OsString>| -> Vec<OsString> {
         if settings.is_empty() && more.is_empty() {
             return vec![];
         }
         std::iter::once("env".into()).chain(settings.iter().cloned()).chain(more).collect()
     };
-    let scenario =
-        |name, switch, around, command| Scenario { name, switch, around, command, effort: None };
-    let mut list = Vec::new();
-    if let Some(bound) = &args.bound {
-        let shell =
-            ["/bin/sh".into(), "-c".into(), bound.replace("{cpus}", &cpus.to_string()).into()];
-        list.push(scenario(BOUND, None, around(vec![]), shell.to_vec()));
-    } else if !args.threads_env.is_empty() {
-        let set = args.threads_env.iter().map(|name| format!("{name}={cpus}").into()).collect();
-        list.push(scenario(BOUND, None, around(set), args.command.clone()));
-    }
-    list.push(scenario(NATIVE, None, around(vec![]), args.command.clone()));
-    for (i, switch) in args.switch.iter().enumerate() {
-        if !args.switch[..i].contains(switch) {
-            list.push(scenario(
-                switch.name(),
-                Some(switch.name()),
-                around(vec![]),
-                args.command.clone(),
-            ));
+    let bound = match &args.bound {
+        None if args.threads_env.is_empty() => None,
+        Some(bound) => {
+            let script = bound.replace("{cpus}", &cpus.to_string());
+            Some((around(vec![]), command!["/bin/sh", "-c", script]))
         }
+        None => {
+            let set = args.threads_env.iter().map(|name| format!("{name}={cpus}").into());
+            Some((around(set.collect()), args.command.clone()))
+        }
+    };
+    let mut list =
+        super::scenarios(0, bound.is_some().then_some(cpus), common, |_| args.command.clone());
+    list.iter_mut().for_each(|scenario| scenario.around = around(vec![]));
+    if let Some((around, command)) = bound {
+        (list[0].around, list[0].command) = (around, command);
     }
     list
 }
 
-pub fn measure_and_report(args: &AbArgs) -> anyhow::Result<i32> {
+/// Check the command, and convert the options that other benchmarks have as well.
+pub fn common(args: &AbArgs) -> anyhow::Result<Common> {
     let Some(name) = args.command.first() else {
         let text = "nothing to measure: name a benchmark, or a program after `--` \
              (`lissom bench --help`)";
         return Err(Failure::wrong_use(text).into());
     };
     program::find(name, std::env::var_os("PATH").as_deref())?;
-    let outputs = Outputs::open(&args.json, args.markdown.as_deref())?;
-    let time = super::time();
-    let session = Session::begin()?;
-    let group = Group {
-        workload: Path::new(name).file_name().unwrap_or(name).to_string_lossy().into_owned(),
-        threads: 0,
-        scenarios: scenarios(args, session.cpus(), &environment()),
-        ..Group::of(SECONDS)
-    };
-    let bench = Bench {
-        name: "program",
-        timeout: args.timeout,
-        groups: vec![group],
-        watches: vec![],
-        parameters: json!({ "command": words(&args.command), "bound": args.bound, "threads_env": args.threads_env }),
-        notes: vec![],
-        summary: None,
-    };
-    let common = Common { runs: args.runs, ..Common::default() };
-    let (groups, watched, interrupted) = session.measure(&bench, &common, Hogs::none())?;
-    let report = Report {
-        version: env!("CARGO_PKG_VERSION"),
-        benchmark: bench.name,
-        time,
-        machine: session.machine,
-        options: Options { runs: args.runs, timeout: args.timeout, hog: false, scale: 1.0 },
-        parameters: bench.parameters,
-        notes: groups.iter().flat_map(notes).collect(),
-        noise: noise::noise(&groups, false),
-        groups,
-        watched,
-        interrupted,
-    };
-    outputs.write(
-        &report,
-        || markdown::render(&report),
-        || text(&report, &words(&args.command)),
-    )?;
-    Ok(report.exit_code())
+    Ok(Common {
+        switch: args.switch.clone(),
+        runs: args.runs,
+        json: args.json.clone(),
+        markdown: args.markdown.clone(),
+        ..Common::default()
+    })
 }
 
-fn words(command: &[OsString]) -> Vec<String> {
-    command.iter().map(|w| w.to_string_lossy().into_owned()).collect()
+pub fn prepare(args: &AbArgs, common: &Common, session: &Session) -> anyhow::Result<Bench> {
+    let name = Path::new(&args.command[0]);
+    let group = Group {
+        workload: name.file_name().unwrap_or(name.as_os_str()).to_string_lossy().into_owned(),
+        scenarios: scenarios(args, common, session.cpus(), &environment()),
+        ..Group::of(SECONDS)
+    };
+    Ok(Bench {
+        name: NAME,
+        timeout: args.timeout,
+        groups: vec![group],
+        parameters: json!({
+            "command": words(&args.command),
+            "bound": args.bound,
+            "threads_env": args.threads_env,
+        }),
+        summary: Some(|groups| groups.iter().flat_map(notes).collect()),
+        ..Bench::default()
+    })
 }
 
 /// Describe what lissom did, from the statistics of the warm-up.
@@ -209,21 +194,22 @@ fn spinning<'a>(cells: impl Iterator<Item = &'a Cell>) -> Option<String> {
 }
 
 /// Render the report, at most 80 columns wide.
-fn text(report: &Report, command: &[String]) -> String {
+pub fn text(report: &Report) -> String {
     let mut lines = wrap(&report.title(), "", 2);
-    lines.extend(wrap(&command.join(" "), "  ", 4));
+    let command = report.parameters["command"].as_array().into_iter().flatten();
+    lines.extend(wrap(&command.filter_map(Value::as_str).join(" "), "  ", 4));
     let Some(group) = report.groups.first() else {
         return table::close(lines, &table::notes(report));
     };
-    let base = |name| group.cells.iter().any(|c| c.scenario == name);
+    let has_bound = group.cell(BOUND).is_some();
     let mut head = format!("\n{:8}{:>20}", "", "seconds");
-    if base(BOUND) {
+    if has_bound {
         head += &format!("{:>18}", "x bound");
     }
     head += &format!("{:>18}{:>8}{:>8}", "x native", "CPUs", "sw/s");
     lines.push(head);
     for cell in &group.cells {
-        lines.push(row(cell, base(BOUND)));
+        lines.push(row(cell, has_bound));
     }
     lines.push(String::new());
     lines.extend(wrap(
@@ -292,8 +278,9 @@ mod tests {
 
     fn columns(line: &str) -> Vec<(String, Vec<String>)> {
         let args = Line::try_parse_from(line.split(' ')).expect("good options").args;
-        let list = scenarios(&args, 4, &["OMP_X=1".into()]);
-        let all = |s: &Scenario| words(&[s.around.clone(), s.command.clone()].concat());
+        let common = Common { switch: args.switch.clone(), ..Common::default() };
+        let list = scenarios(&args, &common, 4, &["OMP_X=1".into()]);
+        let all = |s: &Scenario| words(s.around.iter().chain(&s.command));
         list.iter().map(|s| (s.name.to_string(), all(s))).collect()
     }
 
@@ -310,7 +297,7 @@ mod tests {
         assert_eq!(list[1].1, ["env", "OMP_X=1", "sleep", "1"]);
         let args = ["bench", "--bound", "run -t {cpus}", "--", "run"];
         let args = Line::try_parse_from(args).expect("good options").args;
-        assert_eq!(scenarios(&args, 4, &[])[0].command[2], "run -t 4");
+        assert_eq!(scenarios(&args, &Common::default(), 4, &[])[0].command[2], "run -t 4");
     }
 
     #[test]

@@ -4,9 +4,10 @@
 //! signals therefore reach only this process. They interrupt its wait, and it kills the program.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -14,7 +15,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use nix::sys::signal::Signal;
+use tempfile::TempDir;
 
+use super::command::command;
 use super::counters::Used;
 use os::process;
 use runtime::unpack;
@@ -32,31 +35,24 @@ impl std::fmt::Display for Interrupted {
 impl std::error::Error for Interrupted {}
 
 /// A temporary folder for compiled programs and files. Dropping it removes the folder.
-pub struct Scratch(PathBuf);
+pub struct Scratch(TempDir);
 
 impl Scratch {
     pub fn create() -> anyhow::Result<Scratch> {
-        let template = std::env::temp_dir().join("lissom-bench-XXXXXX");
-        let made = nix::unistd::mkdtemp(&template).with_context(|| {
-            format!("cannot create {}: TMPDIR must name a writable folder", template.display())
-        });
-        Ok(Scratch(made?))
+        let mut folder = tempfile::Builder::new();
+        folder.prefix("lissom-bench-").permissions(Permissions::from_mode(0o700));
+        let made = folder.tempdir();
+        Ok(Scratch(made.context("cannot create a folder: TMPDIR must name a writable folder")?))
     }
 
     pub fn path(&self) -> &Path {
-        &self.0
+        self.0.path()
     }
 
     pub fn write(&self, name: &str, text: &str) -> anyhow::Result<PathBuf> {
-        let path = self.0.join(name);
+        let path = self.path().join(name);
         fs::write(&path, text).with_context(|| path.display().to_string())?;
         Ok(path)
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
     }
 }
 
@@ -234,7 +230,7 @@ impl Running {
             let said = fs::read(&self.err).unwrap_or_default();
             let said = String::from_utf8_lossy(&said);
             let last = error_line(&said);
-            let why = [describe(status).as_str(), last].join(": ");
+            let why = format!("{}: {last}", describe(status));
             Ended::Badly(why.trim_end_matches(": ").to_string())
         };
         Ok(Some(Exited { ended, seconds, used }))
@@ -242,7 +238,7 @@ impl Running {
 
     /// Kill the program's process group. Returns the CPU seconds that the program used.
     pub fn stop(mut self) -> anyhow::Result<f64> {
-        self.kill_group();
+        kill_group(&self.child);
         Ok(self.reap(0)?.map_or(0.0, |(_, used)| used.cpu_seconds()))
     }
 
@@ -265,20 +261,12 @@ impl Running {
         self.is_reaped = true;
         Ok(Some((ExitStatus::from_raw(status), Used::from(&usage))))
     }
-
-    /// Kill the process group. The leader must not have been reaped: another group could have its
-    /// ID by then.
-    fn kill_group(&self) {
-        if let Ok(pid) = libc::pid_t::try_from(self.child.id()) {
-            process::signal(-pid, Signal::SIGKILL);
-        }
-    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
         if !self.is_reaped {
-            self.kill_group();
+            kill_group(&self.child);
             let _ = self.reap(0);
         }
     }
@@ -333,13 +321,12 @@ fn describe(status: ExitStatus) -> String {
     }
 }
 
-/// Kill the process group of `child`, then reap `child`. It must not have been reaped: another
-/// group could have its ID by then.
-fn end(child: &mut Child) {
-    if let Ok(pid) = libc::pid_t::try_from(child.id()) {
+/// Kill the process group of `leader`. It must not have been reaped: another group could have its
+/// ID by then.
+fn kill_group(leader: &Child) {
+    if let Ok(pid) = libc::pid_t::try_from(leader.id()) {
         process::signal(-pid, Signal::SIGKILL);
     }
-    let _ = child.wait();
 }
 
 /// Processes that use all CPU time they can get. Dropping `Hogs` kills them.
@@ -354,13 +341,13 @@ impl Hogs {
     pub fn start(program: &Path) -> anyhow::Result<Hogs> {
         let mut hogs = Hogs::none();
         for cpu in process::allowed_cpus() {
-            hogs.add(program, &["--cpu".into(), cpu.to_string().into()])?;
+            hogs.add(program, command!["--cpu", cpu.to_string()])?;
         }
         Ok(hogs)
     }
 
-    fn add(&mut self, program: &Path, options: &[OsString]) -> anyhow::Result<()> {
-        let command = [&[program.into(), "hog".into()], options].concat();
+    fn add(&mut self, program: &Path, options: Vec<OsString>) -> anyhow::Result<()> {
+        let command = [command![program, "hog"], options].concat();
         let child =
             prepare(&command).stdout(Stdio::null()).spawn().context("cannot start the CPU hog")?;
         self.0.push(child);
@@ -371,7 +358,7 @@ impl Hogs {
     pub fn anywhere(program: &Path, number: u32) -> anyhow::Result<Hogs> {
         let mut hogs = Hogs::none();
         for _ in 0..number {
-            hogs.add(program, &[])?;
+            hogs.add(program, vec![])?;
         }
         Ok(hogs)
     }
@@ -389,7 +376,10 @@ impl Hogs {
 
 impl Drop for Hogs {
     fn drop(&mut self) {
-        self.0.iter_mut().for_each(end);
+        for hog in &mut self.0 {
+            kill_group(hog);
+            let _ = hog.wait();
+        }
     }
 }
 
@@ -401,7 +391,7 @@ mod tests {
         let scratch = Scratch::create().expect("a folder");
         // The test's other threads do not block SIGCHLD, and may consume it: keep the limit short.
         let signals = Signals::block();
-        let command = ["/bin/sh".into(), "-c".into(), script.into()];
+        let command = command!["/bin/sh", "-c", script];
         run(&command, &signals, &scratch, limit).expect("a shell")
     }
 

@@ -2,14 +2,14 @@
 //! them at no cost. Migrations need a performance event, and are not counted in timed runs: the
 //! kernel removes and adds an inherited event at every context switch of every thread.
 
-use std::fs::File;
-use std::io::{self, Read as _};
-use std::os::fd::FromRawFd as _;
+use std::io;
 
+use perf_event::events::Software;
+use perf_event::{Builder, Counter};
 use serde::Serialize;
 
 /// Resources used by all threads of a program, and by the children that it waited for.
-#[derive(Clone, Copy, Default, PartialEq, Debug)]
+#[derive(Clone, Copy, Default, PartialEq, Debug, Serialize)]
 pub struct Used {
     pub user_seconds: f64,
     pub system_seconds: f64,
@@ -46,14 +46,11 @@ impl From<&libc::rusage> for Used {
 pub struct Process {
     /// Time from the program's start to its end: more than most programs report themselves.
     pub seconds: f64,
-    pub user_seconds: f64,
-    pub system_seconds: f64,
+    #[serde(flatten)]
+    pub used: Used,
     /// CPU seconds per second.
     pub cpus_used: f64,
     pub context_switches: u64,
-    pub voluntary: u64,
-    pub involuntary: u64,
-    pub faults: u64,
     /// CPUs, of those that this process may use, that other processes or a virtual machine's host
     /// used meanwhile. The kernel counts in ticks: the value is imprecise for short runs, and may
     /// be negative.
@@ -66,13 +63,9 @@ impl Process {
         let per_second = |value: f64| if seconds > 0.0 { value / seconds } else { 0.0 };
         Process {
             seconds,
-            user_seconds: used.user_seconds,
-            system_seconds: used.system_seconds,
+            used: *used,
             cpus_used: per_second(used.cpu_seconds()),
             context_switches: used.voluntary + used.involuntary,
-            voluntary: used.voluntary,
-            involuntary: used.involuntary,
-            faults: used.faults,
             others: per_second(busy - used.cpu_seconds()),
         }
     }
@@ -80,65 +73,24 @@ impl Process {
 
 /// Counts the migrations to another CPU of the next program that this thread starts. Includes all
 /// threads and children of the program.
-pub struct Migrations(File);
+pub struct Migrations(Counter);
 
 impl Migrations {
     /// Open the counter. Fails with the system's error, usually because `perf_event_paranoid`
     /// denies access.
     pub fn open() -> io::Result<Migrations> {
-        #[repr(C)]
-        #[derive(Default)]
-        // The first version of perf_event_attr, which every kernel accepts.
-        struct Attributes {
-            kind: u32,
-            size: u32,
-            config: u64,
-            sample_period: u64,
-            sample_type: u64,
-            read_format: u64,
-            flags: u64,
-            wakeup_events: u32,
-            bp_type: u32,
-            config1: u64,
-        }
-        const SOFTWARE: u32 = 1;
-        const CPU_MIGRATIONS: u64 = 4;
-        const DISABLED: u64 = 1;
-        const INHERIT: u64 = 1 << 1;
-        const EXCLUDE_KERNEL: u64 = 1 << 5;
-        const ENABLE_ON_EXEC: u64 = 1 << 12;
-        const CLOSE_ON_EXEC: libc::c_ulong = 8;
-        // The program's exec enables the event. Exclude the kernel only if the user may not count
-        // there: migrations happen in the kernel, so the count is then too low.
-        let open = |flags: u64| {
-            let attributes = Attributes {
-                kind: SOFTWARE,
-                size: size_of::<Attributes>() as u32,
-                config: CPU_MIGRATIONS,
-                flags: DISABLED | INHERIT | ENABLE_ON_EXEC | flags,
-                ..Attributes::default()
-            };
-            // SAFETY: the structure has the size that it states, and outlives the call.
-            unsafe {
-                libc::syscall(libc::SYS_perf_event_open, &attributes, 0, -1, -1, CLOSE_ON_EXEC)
-            }
-        };
-        let fd = match open(0) {
-            fd if fd >= 0 => fd,
-            _ => open(EXCLUDE_KERNEL),
-        };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the call has just opened the descriptor, and nothing else owns it.
-        Ok(Migrations(unsafe { File::from_raw_fd(fd as i32) }))
+        let mut event = Builder::new(Software::CPU_MIGRATIONS);
+        // The program's exec enables the event.
+        event.inherit(true).enable_on_exec(true);
+        // Exclude the kernel only if the user may not count there: migrations happen in the kernel,
+        // so the count is then too low.
+        let counter = event.exclude_kernel(false).exclude_hv(false).build();
+        counter.or_else(|_| event.exclude_kernel(true).build()).map(Migrations)
     }
 
     /// Return the number of migrations so far.
     pub fn read(&mut self) -> io::Result<u64> {
-        let mut count = [0; 8];
-        self.0.read_exact(&mut count)?;
-        Ok(u64::from_ne_bytes(count))
+        self.0.read()
     }
 }
 

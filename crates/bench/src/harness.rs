@@ -9,6 +9,7 @@ use serde_json::Value;
 pub use study::format::{BOUND, Counted, NATIVE};
 pub use ui::number::Spread;
 
+use super::command;
 use super::counters::Process;
 
 /// The number to take from a program's output, and how to show it.
@@ -19,6 +20,12 @@ pub struct Metric {
     /// Text for people, such as "us a round".
     pub unit: &'static str,
     pub compare: Compare,
+}
+
+impl Metric {
+    pub const fn ratio(field: &'static str, unit: &'static str) -> Metric {
+        Metric { field, unit, compare: Compare::Ratio }
+    }
 }
 
 /// How to compare a scenario with another one of the same round.
@@ -34,7 +41,7 @@ pub enum Compare {
 /// Name of a metric that no program reports: the seconds from the start to the end of the process.
 pub const WALL: &str = "wall_seconds";
 /// Metric of programs that report no time themselves.
-pub const SECONDS: Metric = Metric { field: WALL, unit: "seconds", compare: Compare::Ratio };
+pub const SECONDS: Metric = Metric::ratio(WALL, "seconds");
 
 /// Check the output of a run. Returns what is wrong with it, if anything.
 pub type Check = Box<dyn Fn(&str) -> Option<String>>;
@@ -161,7 +168,7 @@ pub struct Measured {
     pub cells: Vec<Cell>,
 }
 
-#[derive(Serialize)]
+#[derive(Default, Serialize)]
 pub struct Cell {
     pub scenario: &'static str,
     /// Whether the scenario runs under lissom.
@@ -198,9 +205,10 @@ pub struct Cell {
     pub counted: Option<Counted>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
+    #[default]
     Ok,
     Timeout,
     Failed,
@@ -286,6 +294,10 @@ impl Measured {
         }
     }
 
+    pub fn cell(&self, scenario: &str) -> Option<&Cell> {
+        self.cells.iter().find(|c| c.scenario == scenario)
+    }
+
     /// Return the largest share of the CPUs that other programs used in any run, or 0 if the
     /// programs do not report it.
     pub fn others(&self) -> f64 {
@@ -299,23 +311,8 @@ impl Cell {
         Cell {
             scenario: scenario.name,
             managed: scenario.switch.is_some(),
-            command: scenario
-                .around
-                .iter()
-                .chain(&scenario.command)
-                .map(|s| s.to_string_lossy().into_owned())
-                .collect(),
-            state: State::Ok,
-            error: None,
-            native_because: None,
-            rounds: None,
-            at_least: None,
-            value: None,
-            to_bound: None,
-            to_native: None,
-            samples: Vec::new(),
-            statistics: None,
-            counted: None,
+            command: command::words(scenario.around.iter().chain(&scenario.command)),
+            ..Cell::default()
         }
     }
 
@@ -400,6 +397,11 @@ impl Cell {
     /// Return a number from the program's output, by round; `None` if a round lacks it.
     pub fn series(&self, of: impl Fn(&Value) -> Option<f64>) -> Option<Vec<f64>> {
         self.samples.iter().map(|s| of(&s.output)).collect()
+    }
+
+    /// Return the comparison with `base`: the bound, or native.
+    pub fn to(&self, base: &str) -> Option<Spread> {
+        if base == BOUND { self.to_bound } else { self.to_native }
     }
 
     /// Return whether the cell has a value or a lower limit.

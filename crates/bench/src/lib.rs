@@ -7,6 +7,7 @@ mod ab;
 mod adapt;
 mod beside;
 mod child;
+mod command;
 mod counters;
 mod elastic;
 mod energy;
@@ -48,12 +49,14 @@ use std::time::{Duration, SystemTime};
 use anyhow::{Context as _, bail};
 use clap::builder::TypedValueParser;
 use clap::{Args, Subcommand};
+use itertools::Itertools as _;
 use serde_json::Value;
 use ui::exit::Failure;
 use ui::output::Json;
 use ui::time::Unit;
 
 use child::{Ended, Hogs, Interrupted, Scratch, Signals};
+use command::command;
 use counters::{Migrations, Process};
 use harness::{BOUND, Counted, Group, NATIVE, Outcome, Ran, Sample, Scenario, Turn, WALL};
 use machine::Machine;
@@ -171,8 +174,7 @@ impl Common {
 
     /// Return the names of the ways to switch, without duplicates.
     fn switches(&self) -> impl Iterator<Item = &'static str> {
-        let unique = self.switch.iter().enumerate().filter(|(i, s)| !self.switch[..*i].contains(s));
-        unique.map(|(_, s)| s.name())
+        self.switch.iter().map(|s| s.name()).unique()
     }
 }
 
@@ -196,12 +198,18 @@ fn positive(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Return whether the user asked for `name`, or for all by naming none.
+fn is_wanted(asked: &[String], name: &str) -> bool {
+    asked.is_empty() || asked.iter().any(|n| n == name)
+}
+
 /// Name of the file in the session's folder that `lissom run --stats-file` writes.
 const STATISTICS: &str = "statistics.json";
 
 type Summary = fn(&[harness::Measured]) -> Vec<String>;
 
 /// A prepared benchmark.
+#[derive(Default)]
 struct Bench {
     name: &'static str,
     /// Maximum duration of a run, in seconds.
@@ -245,7 +253,11 @@ fn scenarios(
 }
 
 pub fn bench(args: &BenchArgs) -> anyhow::Result<i32> {
-    let Some(what) = &args.what else { return ended(ab::measure_and_report(&args.ab)) };
+    let Some(what) = &args.what else {
+        let measure =
+            |common| measure_and_report(&common, |session| ab::prepare(&args.ab, &common, session));
+        return ended(ab::common(&args.ab).and_then(measure));
+    };
     ended(match what {
         What::Sync(a) => measure_and_report(&a.common, |session| sync::prepare(a, session)),
         What::Spin(a) => measure_and_report(&a.common, |session| spin::prepare(a, session)),
@@ -315,12 +327,10 @@ fn measure_and_report(
         notes,
         interrupted,
     };
-    let text = || {
-        if report.benchmark == "programs" {
-            programs::show::text(&report)
-        } else {
-            table::render(&report)
-        }
+    let text = || match report.benchmark {
+        "programs" => programs::show::text(&report),
+        ab::NAME => ab::text(&report),
+        _ => table::render(&report),
     };
     outputs.write(&report, || markdown::render(&report), text)?;
     Ok(report.exit_code())
@@ -353,12 +363,11 @@ impl Session {
     /// Return the words of `lissom run` in front of a command. With the last argument, the command
     /// writes statistics, which `statistics` reads.
     fn under_lissom(&self, switch: &str, options: &[&str], told: bool) -> Vec<OsString> {
-        let mut command: Vec<OsString> =
-            vec![self.lissom.clone().into(), "run".into(), format!("--switch={switch}").into()];
+        let mut command = command![&self.lissom, "run", format!("--switch={switch}")];
         command.extend(options.iter().map(OsString::from));
         if told {
             let file = self.scratch.path().join(STATISTICS);
-            command.extend(["--stats=json".into(), "--stats-file".into(), file.into()]);
+            command.extend(command!["--stats=json", "--stats-file", file]);
         }
         command.push("--".into());
         command
@@ -421,7 +430,7 @@ impl Session {
         }
         command.extend(scenario.command.iter().cloned());
         if let Some(rounds) = rounds {
-            command.extend(["--rounds".into(), rounds.to_string().into()]);
+            command.extend(command!["--rounds", rounds.to_string()]);
         }
         let beside = group.beside.as_ref().filter(|_| scenario.name != harness::BOUND);
         let mut hogs = match beside {
@@ -447,7 +456,7 @@ impl Session {
         let told = watched.then(|| self.statistics()).flatten();
         let counted = (turn == Turn::WarmUp).then(|| Counted {
             seconds: process.seconds,
-            cpu_seconds: process.user_seconds + process.system_seconds,
+            cpu_seconds: process.used.cpu_seconds(),
             migrations: migrations.as_mut().and_then(|m| m.read().ok()),
             waits: told.as_ref().and_then(waits),
         });
@@ -510,13 +519,9 @@ fn native_because(statistics: &Value) -> Option<String> {
 /// in user space, after a short spin, or in the kernel), and in loops that yielded.
 fn waits(statistics: &Value) -> Option<u64> {
     let processes = statistics["processes"].as_array()?;
-    let counters = ["blocks", "blocks_spun", "blocks_kernel", "parks"];
-    Some(
-        processes
-            .iter()
-            .flat_map(|p| counters.map(|c| p["counters"][c].as_u64().unwrap_or(0)))
-            .sum(),
-    )
+    let names = ["blocks", "blocks_spun", "blocks_kernel", "parks"];
+    let counters = processes.iter().flat_map(|p| names.map(|name| &p["counters"][name]));
+    Some(counters.filter_map(Value::as_u64).sum())
 }
 
 /// Return the path of the program `name` in PATH.
@@ -541,8 +546,7 @@ fn confined(cpus: u32) -> Vec<OsString> {
     if cpus as usize >= all.len() {
         return vec![];
     }
-    let list: Vec<String> = all.iter().take(cpus as usize).map(ToString::to_string).collect();
-    vec!["taskset".into(), "-c".into(), list.join(",").into()]
+    command!["taskset", "-c", all.iter().take(cpus as usize).join(",")]
 }
 
 /// Append the number of CPUs to a workload's name, if --cpus was given.
@@ -554,7 +558,7 @@ fn with_cpus(name: &str, asked: &[u32], cpus: u32) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness::{Compare, Metric};
+    use harness::Metric;
     use serde_json::json;
 
     /// Create a session for tests that start programs.
@@ -569,14 +573,12 @@ mod tests {
 
     /// Return the command that runs a shell script.
     pub fn shell(script: &str) -> Vec<OsString> {
-        vec!["sh".into(), "-c".into(), script.into()]
+        command!["sh", "-c", script]
     }
 
     #[test]
     fn results_are_read_from_the_last_line() {
-        let metric = Metric { field: "seconds", unit: "s", compare: Compare::Ratio };
-        let group =
-            Group { workload: "w".into(), threads: 1, scenarios: vec![], ..Group::of(metric) };
+        let group = Group::of(Metric::ratio("seconds", "s"));
         let value = |text| match read(text, &group, Process::default()) {
             Outcome::Done(sample) => Ok(sample.value),
             Outcome::Failed(why) => Err(why),

@@ -39,7 +39,7 @@ fn heading(group: &Measured) -> String {
     let mut names = vec!["pattern".to_string(), "unit".into(), "threads".into()];
     names.extend(group.cells.iter().map(|c| c.scenario.into()));
     for base in [NATIVE, BOUND] {
-        if group.cells.iter().any(|c| c.scenario == base) {
+        if group.cell(base).is_some() {
             names.extend(managed(group).map(|c| format!("{} / {base}", c.scenario)));
         }
     }
@@ -51,12 +51,10 @@ fn row(group: &Measured) -> String {
         vec![group.workload.clone(), group.metric.unit.into(), group.threads.to_string()];
     fields.extend(group.cells.iter().map(value));
     let compares = group.metric.compare != Compare::Nothing;
-    for (base, of) in
-        [(NATIVE, (|c| &c.to_native) as fn(&Cell) -> &Option<Spread>), (BOUND, |c| &c.to_bound)]
-    {
-        if group.cells.iter().any(|c| c.scenario == base) {
-            fields.extend(managed(group).map(|c| match of(c) {
-                Some(s) if compares => one_sided(s, c, group, base).unwrap_or_else(|| spread(s)),
+    for base in [NATIVE, BOUND] {
+        if group.cell(base).is_some() {
+            fields.extend(managed(group).map(|c| match c.to(base) {
+                Some(s) if compares => one_sided(&s, c, group, base).unwrap_or_else(|| spread(&s)),
                 _ => String::new(),
             }));
         }

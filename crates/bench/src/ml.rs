@@ -1,14 +1,14 @@
 //! `lissom bench ml`: gradient boosting, by native libraries that people do run with too many
 //! threads.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::harness::{Compare, Group, Metric};
+use super::command::{add, command};
+use super::harness::{Group, Metric};
 use super::{Bench, Common, Session, scenarios};
 
 /// Measure training with LightGBM and scikit-learn's HistGradientBoosting
@@ -56,8 +56,7 @@ impl Library {
 
 pub const PROGRAM: &str = include_str!("../../../workloads/ml.py");
 const TREES: f64 = 100.0;
-const TIME: Metric =
-    Metric { field: "seconds", unit: "seconds of training", compare: Compare::Ratio };
+const TIME: Metric = Metric::ratio("seconds", "seconds of training");
 
 /// Field of the output that all runs must share, and its tolerance: sums, and so the models, depend
 /// slightly on the order of the threads.
@@ -89,12 +88,11 @@ pub fn prepare(args: &MlArgs, session: &Session) -> anyhow::Result<Bench> {
     let mut groups = Vec::new();
     for (library, rows) in libraries.iter().flat_map(|l| args.rows.iter().map(move |r| (l, r))) {
         let name = library.names().0;
-        let command = |threads: u32| -> Vec<OsString> {
-            let mut command: Vec<OsString> = vec![python.clone().into(), program.clone().into()];
-            command.extend(["--library".into(), name.into()]);
-            command.extend(["--threads".into(), threads.to_string().into()]);
-            command.extend(["--trees".into(), trees.to_string().into()]);
-            command.extend(["--rows".into(), rows.to_string().into()]);
+        let command = |threads: u32| {
+            let mut command = command![&python, &program, "--library", name];
+            let numbers =
+                [("--threads", threads.into()), ("--trees", trees), ("--rows", (*rows).into())];
+            add(&mut command, &numbers);
             command
         };
         groups.extend(threads.iter().map(|&threads| Group {
@@ -109,10 +107,8 @@ pub fn prepare(args: &MlArgs, session: &Session) -> anyhow::Result<Bench> {
         name: "ml",
         timeout: args.common.timeout(120.0),
         groups,
-        watches: vec![],
         parameters: json!({ "versions": versions, "trees": trees, "rows": args.rows }),
-        notes: vec![],
-        summary: None,
+        ..Bench::default()
     })
 }
 
@@ -130,7 +126,7 @@ pub fn default_python() -> PathBuf {
 }
 
 fn probe(session: &Session, python: &Path, libraries: &[Library]) -> anyhow::Result<Value> {
-    let mut command: Vec<OsString> = vec![python.into(), "-c".into(), PROBE.into(), "numpy".into()];
+    let mut command = command![python, "-c", PROBE, "numpy"];
     command.extend(libraries.iter().map(|l| l.names().1.into()));
     let output =
         session.output(&command).context("cannot run Python; --python selects another one")?;

@@ -1,7 +1,7 @@
 //! Warn about measurements that are too noisy to trust: steady values that varied, and other
 //! programs that used the CPUs. Pure functions.
 
-use super::harness::{BOUND, Cell, Compare, Measured, NATIVE};
+use super::harness::{BOUND, Compare, Measured, NATIVE};
 
 /// Relative spread above which differences of a few percent mean nothing.
 const SPREAD: f64 = 0.15;
@@ -68,22 +68,24 @@ fn others(groups: &[Measured]) -> Option<f64> {
 /// Return the scenario whose time should vary least. Native busy-waiting varies by nature if
 /// threads outnumber CPUs, so groups with pilot runs use the bound.
 fn steadiest(group: &Measured) -> &'static str {
-    let has_bound = group.cells.iter().any(|c: &Cell| c.scenario == BOUND);
-    if has_bound && group.cells.iter().any(|c| c.rounds.is_some()) { BOUND } else { NATIVE }
+    if group.cell(BOUND).is_some() && group.cells.iter().any(|c| c.rounds.is_some()) {
+        BOUND
+    } else {
+        NATIVE
+    }
 }
 
 /// Return the group's name and the relative spread of its steadiest scenario. Metrics that are
 /// compared with nothing (fairness) vary by nature: `None`.
 fn spread(group: &Measured) -> Option<(String, f64)> {
-    let steady = group.cells.iter().find(|c| c.scenario == steadiest(group))?;
-    let noise = steady.value.as_ref()?.relative();
+    let noise = group.cell(steadiest(group))?.value.as_ref()?.relative();
     (group.metric.compare != Compare::Nothing).then(|| (group.place(), noise))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::counters::Process;
-    use super::super::harness::{Metric, Sample, Spread, State};
+    use super::super::harness::{Cell, Metric, Sample, Spread};
     use super::*;
 
     fn group(values: [f64; 3], others: f64) -> Measured {
@@ -91,24 +93,14 @@ mod tests {
         let sample = |&value: &f64| Sample { value, output: serde_json::Value::Null, process };
         let cell = Cell {
             scenario: NATIVE,
-            managed: false,
-            command: vec![],
-            state: State::Ok,
-            error: None,
-            native_because: None,
-            rounds: None,
-            at_least: None,
             value: Spread::of(&values),
-            to_bound: None,
-            to_native: None,
             samples: values.iter().map(sample).collect(),
-            statistics: None,
-            counted: None,
+            ..Cell::default()
         };
         Measured {
             workload: "w".into(),
             threads: 8,
-            metric: Metric { field: "seconds", unit: "s", compare: Compare::Ratio },
+            metric: Metric::ratio("seconds", "s"),
             options: &[],
             environment: &[],
             cells: vec![cell],

@@ -7,7 +7,8 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
 
-use super::harness::{Compare, Group, Metric, Scenario};
+use super::command::{add, command};
+use super::harness::{Group, Metric, Scenario};
 use super::workload::{self, OMP_LOOPS};
 use super::{Bench, Common, Session, scenarios};
 
@@ -73,7 +74,7 @@ const PATTERNS: [Pattern; 8] = [
     pattern("region-tiny", "region", 20e3, 64.0, 16),
 ];
 
-const TIME: Metric = Metric { field: "seconds", unit: "seconds", compare: Compare::Ratio };
+const TIME: Metric = Metric::ratio("seconds", "seconds");
 
 impl Pattern {
     /// Return the additional column for a way of switching: its name, and the environment variable
@@ -98,14 +99,14 @@ impl Pattern {
         } else {
             (1.0, (self.iterations * scale).ceil())
         };
-        let mut command: Vec<OsString> = vec![program.into(), self.workload.into()];
+        let mut command = command![program, self.workload];
         let options = [
             ("--threads", f64::from(threads)),
             ("--rounds", rounds),
             ("--iterations", iterations),
             ("--kib", f64::from(self.kib)),
         ];
-        workload::add(&mut command, &options);
+        add(&mut command, &options);
         command
     }
 
@@ -118,20 +119,12 @@ impl Pattern {
     ) -> Vec<Scenario> {
         let command = |threads| self.command(program, threads, args.common.scale);
         let mut list = scenarios(threads, Some(session.cpus()), &args.common, command);
-        let variants: Vec<Scenario> = list
-            .iter()
-            .filter_map(|s| {
-                let (name, setting) = self.variant(s.switch?)?;
-                let around = vec!["env".into(), setting.into()];
-                Some(Scenario {
-                    name,
-                    switch: s.switch,
-                    around,
-                    command: command(threads),
-                    effort: None,
-                })
-            })
-            .collect();
+        let variant = |s: &Scenario| {
+            let (name, setting) = self.variant(s.switch?)?;
+            let (around, command) = (command!["env", setting], s.command.clone());
+            Some(Scenario { name, switch: s.switch, around, command, effort: None })
+        };
+        let variants: Vec<Scenario> = list.iter().filter_map(variant).collect();
         list.extend(variants);
         list
     }
@@ -139,10 +132,8 @@ impl Pattern {
 
 pub fn prepare(args: &OmpArgs, session: &Session) -> anyhow::Result<Bench> {
     let program = workload::compile(session, OMP_LOOPS)?;
-    let wanted =
-        |p: &&Pattern| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.name);
     let mut groups = Vec::new();
-    for pattern in PATTERNS.iter().filter(wanted) {
+    for pattern in PATTERNS.iter().filter(|p| super::is_wanted(&args.patterns, p.name)) {
         groups.extend(args.threads.iter().map(|&threads| Group {
             workload: pattern.name.into(),
             threads,
@@ -154,23 +145,20 @@ pub fn prepare(args: &OmpArgs, session: &Session) -> anyhow::Result<Bench> {
         name: "omp",
         timeout: args.common.timeout(120.0),
         groups,
-        watches: vec![],
         parameters: json!({ "compiler": workload::compiler_version(session) }),
-        notes: vec![],
-        summary: None,
+        ..Bench::default()
     })
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::command::words;
     use super::*;
 
     #[test]
     fn a_loop_is_made_shorter_and_many_loops_fewer() {
-        let text = |pattern: &Pattern| {
-            let command = pattern.command(Path::new("omp_loops"), 8, 0.1);
-            command.iter().map(|s| s.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
-        };
+        let text =
+            |pattern: &Pattern| words(&pattern.command(Path::new("omp_loops"), 8, 0.1)).join(" ");
         assert_eq!(
             text(&PATTERNS[0]),
             "omp_loops dynamic --threads 8 --rounds 1 --iterations 30000 --kib 256"

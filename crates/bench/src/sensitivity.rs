@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::Session;
+use super::command::{add, command};
 use super::spin::{SpinArgs, variants};
 use super::watch::{Watch, What, is_missing};
 use super::workload::{self, SPIN};
@@ -65,8 +66,8 @@ fn short(args: &SpinArgs) -> Way {
 }
 
 /// Return the words in front of `lissom run --spin=observe` that set the time between two scans.
-pub fn scan_every(period: Duration) -> [OsString; 2] {
-    ["env".into(), format!("{}={}", abi::ENV_SPIN_PERIOD, period.as_micros()).into()]
+pub fn scan_every(period: Duration) -> Vec<OsString> {
+    command!["env", format!("{}={}", abi::ENV_SPIN_PERIOD, period.as_micros())]
 }
 
 pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>> {
@@ -80,17 +81,11 @@ pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>>
     for way in [for_ever(args), short(args)] {
         for (lock, pause) in variants(&locks, args) {
             for switch in args.common.switches() {
-                let mut command: Vec<OsString> = vec![spin.clone().into(), "sensitivity".into()];
-                let mut option =
-                    |name: &str, value: &str| command.extend([name.into(), value.into()]);
-                option("--lock", lock);
-                option("--threads", THREADS);
-                option("--hold", way.hold);
-                option("--seconds", &way.seconds.to_string());
-                option("--rounds", &way.holds.to_string());
+                let mut command = command![&spin, "sensitivity", "--lock", lock];
+                command.extend(command!["--threads", THREADS, "--hold", way.hold]);
+                add(&mut command, &[("--seconds", way.seconds), ("--rounds", way.holds)]);
                 command.extend(pause.option().map(OsString::from));
-                let mut outside: Vec<OsString> =
-                    vec![TASKSET.into(), "-c".into(), cpu.to_string().into()];
+                let mut outside = command![TASKSET, "-c", cpu.to_string()];
                 outside.extend(scan_every(args.period));
                 watches.push(Watch {
                     what: way.what,

@@ -8,7 +8,8 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
-use super::harness::{BOUND, Compare, Group, Metric, Scenario};
+use super::command::{add, command};
+use super::harness::{BOUND, Group, Metric, Scenario};
 use super::postgres::Postgres;
 use super::workload::{self, SCHEDULE};
 use super::{Bench, Common, Session, in_path};
@@ -70,16 +71,8 @@ pub struct ServerArgs {
 
 const NAMES: [&str; 4] = ["memcached-max", "memcached-load", "postgres-max", "postgres-load"];
 
-const THROUGHPUT: Metric = Metric {
-    field: "throughput",
-    unit: "requests a second (more is better)",
-    compare: Compare::Ratio,
-};
-const TAIL: Metric = Metric {
-    field: "p99_us",
-    unit: "us until 99% are answered (less is better)",
-    compare: Compare::Ratio,
-};
+const THROUGHPUT: Metric = Metric::ratio("throughput", "requests a second (more is better)");
+const TAIL: Metric = Metric::ratio("p99_us", "us until 99% are answered (less is better)");
 
 /// The CPUs that the server may use.
 #[derive(Clone, Copy)]
@@ -139,9 +132,7 @@ pub fn prepare(args: &ServerArgs, session: &Session) -> anyhow::Result<Bench> {
         cpus.into_iter().map(Place::Cpus).chain(args.quota.iter().map(|q| Place::Quota(*q)));
     let places: Vec<Place> = places.collect();
     for kind in ["memcached", "postgres"] {
-        let asked = |what: &str| {
-            args.patterns.is_empty() || args.patterns.iter().any(|p| *p == format!("{kind}-{what}"))
-        };
+        let asked = |what: &str| super::is_wanted(&args.patterns, &format!("{kind}-{what}"));
         if !asked("max") && !asked("load") {
             continue;
         }
@@ -176,20 +167,13 @@ pub fn prepare(args: &ServerArgs, session: &Session) -> anyhow::Result<Bench> {
                     let rate = match args.rate.or(known) {
                         Some(rate) => rate,
                         None => {
-                            args.load
-                                * native_throughput(
-                                    &*server,
-                                    session,
-                                    around(threads, None),
-                                    threads,
-                                )?
+                            let command = [around(threads, None), server.command(threads)].concat();
+                            args.load * throughput(&command, session)?
                         }
                     };
                     measured = Some(rate);
-                    rates.insert(
-                        format!("{kind}, {}, {threads} threads", place.name()),
-                        json!(rate),
-                    );
+                    let name = format!("{kind}, {}, {threads} threads", place.name());
+                    rates.insert(name, json!(rate));
                     groups.push(group("load", TAIL, Some(rate)));
                 }
             }
@@ -202,10 +186,9 @@ pub fn prepare(args: &ServerArgs, session: &Session) -> anyhow::Result<Bench> {
         name: "server",
         timeout: args.common.timeout(60.0),
         groups,
-        watches: vec![],
         parameters: json!({ "connections": args.connections, "load": args.load, "rates": rates }),
         notes,
-        summary: None,
+        ..Bench::default()
     })
 }
 
@@ -219,28 +202,19 @@ fn around(
     threads: u32,
     rate: Option<f64>,
 ) -> Vec<OsString> {
-    let mut command: Vec<OsString> = vec![session.lissom.clone().into(), "load".into()];
+    let mut command = command![&session.lissom, "load"];
     command.extend(server.load(threads));
-    command.extend(["--seconds".into(), (3.0 * args.common.scale).to_string().into()]);
-    if let Some(rate) = rate {
-        command.extend(["--rate".into(), rate.to_string().into()]);
-    }
+    let rate = rate.map(|rate| ("--rate", rate));
+    add(&mut command, &[("--seconds", 3.0 * args.common.scale)]);
+    add(&mut command, rate.as_slice());
     let (by, steps) = match place {
         Place::Cpus(n) => {
-            command.extend(["--beside".into(), n.to_string().into()]);
+            add(&mut command, &[("--beside", n.into())]);
             ("affinity", n.to_string())
         }
         Place::Quota(quota) => ("quota", quota.to_string()),
     };
-    command.extend([
-        "--".into(),
-        schedule.into(),
-        "--by".into(),
-        by.into(),
-        "--steps".into(),
-        steps.into(),
-    ]);
-    command.push("--".into());
+    command.extend(command!["--", schedule, "--by", by, "--steps", steps, "--"]);
     command.extend(server.become_user());
     command
 }
@@ -261,15 +235,9 @@ fn scenarios(
     list
 }
 
-fn native_throughput(
-    server: &dyn Server,
-    session: &Session,
-    around: Vec<OsString>,
-    threads: u32,
-) -> anyhow::Result<f64> {
-    let command: Vec<OsString> = around.into_iter().chain(server.command(threads)).collect();
-    let output = session.output(&command)?;
-    let output: Value = serde_json::from_str(output.trim_end())
+/// Run a server with its load. Returns the requests that it answered per second.
+fn throughput(command: &[OsString], session: &Session) -> anyhow::Result<f64> {
+    let output: Value = serde_json::from_str(session.output(command)?.trim_end())
         .context("cannot parse the load generator's output")?;
     output["throughput"].as_f64().filter(|n| *n > 0.0).context("the server answered no request")
 }
@@ -298,7 +266,7 @@ impl Memcached {
 
 impl Server for Memcached {
     fn load(&self, _threads: u32) -> Vec<OsString> {
-        vec!["memcached".into(), "--connections".into(), self.connections.to_string().into()]
+        command!["memcached", "--connections", self.connections.to_string()]
     }
 
     fn become_user(&self) -> Vec<OsString> {
@@ -306,17 +274,14 @@ impl Server for Memcached {
     }
 
     fn command(&self, threads: u32) -> Vec<OsString> {
-        let mut command: Vec<OsString> = vec![self.program.clone().into()];
+        let mut command = command![&self.program];
         // memcached refuses to run as root without `-u root`.
         if process::euid() == 0 {
-            command.extend(["-u".into(), "root".into()]);
+            command.extend(command!["-u", "root"]);
         }
-        let connections = (self.connections + 100).to_string();
-        for word in ["-l", "127.0.0.1", "-p", "{port}", "-U", "0", "-m", "1024", "-c", &connections]
-        {
-            command.push(word.into());
-        }
-        command.extend(["-t".into(), threads.to_string().into()]);
+        command.extend(command!["-l", "127.0.0.1", "-p", "{port}", "-U", "0", "-m", "1024"]);
+        let (connections, threads) = (self.connections + 100, threads.to_string());
+        command.extend(command!["-c", connections.to_string(), "-t", threads]);
         command
     }
 
@@ -329,14 +294,9 @@ impl Server for Memcached {
 
 impl Server for Postgres {
     fn load(&self, threads: u32) -> Vec<OsString> {
-        let mut command: Vec<OsString> = vec!["pgbench".into(), "--user".into(), "postgres".into()];
-        command.extend([
-            "--clients".into(),
-            threads.to_string().into(),
-            "--bin".into(),
-            self.bin.clone().into(),
-        ]);
-        command.extend(["--socket".into(), self.folder.clone().into()]);
+        let mut command = command!["pgbench", "--user", "postgres"];
+        command.extend(command!["--clients", threads.to_string()]);
+        command.extend(command!["--bin", &self.bin, "--socket", &self.folder]);
         command
     }
 

@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::Context as _;
 
 use super::Session;
+use super::command::{add, command};
 use super::programs;
 use super::sensitivity::scan_every;
 use super::spin::SpinArgs;
@@ -72,14 +73,14 @@ fn of_npb(name: &'static str, args: &SpinArgs, session: &Session) -> anyhow::Res
     let cpus = session.cpus();
     let samples = args.samples.unwrap_or((SAMPLES_OF_NPB * scale).ceil() as u64);
     let seconds = samples as f64 * args.period.as_secs_f64() / f64::from(cpus);
-    let mut command: Vec<OsString> = vec!["env".into(), "OMP_WAIT_POLICY=passive".into()];
+    let mut command = command!["env", "OMP_WAIT_POLICY=passive"];
     command.extend((program.command)(THREADS_A_CPU * cpus));
-    command.extend(["--seconds".into(), seconds.clamp(SECONDS.0, SECONDS.1).to_string().into()]);
+    add(&mut command, &[("--seconds", seconds.clamp(SECONDS.0, SECONDS.1))]);
     let watch = |switch| Watch {
         what: What::Specificity,
         name: name.into(),
         switch,
-        outside: scan_every(args.period).to_vec(),
+        outside: scan_every(args.period),
         options: vec!["--spin=observe"],
         command: command.clone(),
         process: name.trim_start_matches("npb-"),
@@ -104,8 +105,8 @@ fn of_others(
     if python.components().count() > 1 {
         python = std::path::absolute(&python).context("--python")?; // for use in another folder
     }
-    let has_numpy =
-        session.output(&[python.clone().into(), "-c".into(), "import numpy".into()]).is_ok();
+    let import = command![&python, "-c", "import numpy"];
+    let has_numpy = session.output(&import).is_ok();
     let mut watches = Vec::new();
     for &(name, process, script) in PROGRAMS.iter().filter(|p| wanted(p.0)) {
         let needed: OsString = match process {
@@ -140,10 +141,8 @@ fn of_others(
 fn command(folder: &Path, python: &Path, script: &str) -> Vec<OsString> {
     let mut python_set = OsString::from("PYTHON=");
     python_set.push(python);
-    let mut command: Vec<OsString> = vec!["env".into(), "-C".into(), folder.into()];
-    command.extend(["OPENBLAS_NUM_THREADS=1".into(), python_set]);
-    command.extend(["sh".into(), "-c".into(), script.into()]);
-    command
+    let threads = "OPENBLAS_NUM_THREADS=1";
+    command!["env", "-C", folder, threads, python_set, "sh", "-c", script]
 }
 
 struct Random(u64);
@@ -207,6 +206,7 @@ fn big_source(functions: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use itertools::Itertools as _;
 
     #[test]
     fn materials_are_the_same_each_time_and_as_large_as_asked() {
@@ -219,9 +219,6 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let mut all: Vec<&str> = names().collect();
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all.len(), names().count());
+        assert!(names().all_unique());
     }
 }

@@ -9,9 +9,10 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::harness::{BOUND, Compare, Effort, Group, Metric};
+use super::command::{add, command};
+use super::harness::{BOUND, Effort, Group, Metric};
 use super::workload::{self, Calibration, Program, SPIN, SPIN_OMP, SYNC_OMP};
-use super::{Bench, Common, Session, scenarios, sensitivity, specificity};
+use super::{Bench, Common, Session, scenarios, sensitivity, specificity, sync};
 
 /// Measure programs whose threads busy-wait, with --spin=auto
 ///
@@ -204,7 +205,7 @@ const PIPELINE: Pattern = Pattern {
     unit: Unit::HandOff,
     count: 200_000.0,
     work: Work::Stage(2.5),
-    metric: Metric { field: "us_per_handoff", unit: "us a stage", compare: Compare::Ratio },
+    metric: Metric::ratio("us_per_handoff", "us a stage"),
 };
 
 const BARRIER: Pattern = Pattern {
@@ -213,7 +214,7 @@ const BARRIER: Pattern = Pattern {
     unit: Unit::Round,
     count: 8000.0,
     work: Work::Split(60.0),
-    metric: Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio },
+    metric: sync::TIME,
     ..PIPELINE
 };
 
@@ -236,11 +237,7 @@ const PATTERNS: [Pattern; 11] = [
         locks: Locks::Contended,
         count: 1.6e6,
         work: Work::InAndOut(0.1),
-        metric: Metric {
-            field: "us_per_round",
-            unit: "us an acquisition",
-            compare: Compare::Ratio,
-        },
+        metric: Metric::ratio("us_per_round", "us an acquisition"),
         ..BARRIER
     },
     BARRIER,
@@ -267,19 +264,17 @@ fn names() -> impl Iterator<Item = &'static str> {
 
 pub fn prepare(args: &SpinArgs, session: &Session) -> anyhow::Result<Bench> {
     let wanted: Vec<&Pattern> =
-        PATTERNS.iter().filter(|p| args.patterns.is_empty() || args.wants(p.name)).collect();
+        PATTERNS.iter().filter(|p| super::is_wanted(&args.patterns, p.name)).collect();
     // Patterns without a time need no calibration.
     let per_us = if wanted.is_empty() { 0.0 } else { args.calibration.per_us(session)? };
     let mut groups = Vec::new();
     let mut notes = Vec::new();
     for pattern in wanted {
-        match workload::compile(session, pattern.program) {
-            Ok(program) => groups.extend(pattern.groups(args, session.cpus(), &program, per_us)),
-            // A compiler without OpenMP can still compile the other patterns.
-            Err(error) if pattern.program != SPIN => {
-                notes.push(format!("{} is left out: {error:#}", pattern.name));
-            }
-            Err(error) => return Err(error),
+        let program = pattern.program;
+        if let Some(program) =
+            workload::compile_if_possible(session, pattern.name, program, &mut notes)?
+        {
+            groups.extend(pattern.groups(args, session.cpus(), &program, per_us));
         }
     }
     let mut watches = Vec::new();
@@ -299,7 +294,7 @@ pub fn prepare(args: &SpinArgs, session: &Session) -> anyhow::Result<Bench> {
             "compiler": workload::compiler_version(session),
         }),
         notes,
-        summary: None,
+        ..Bench::default()
     })
 }
 
@@ -338,10 +333,8 @@ impl Pattern {
             Locks::Contended => args.locks().map(|lock| (Some(lock), Pause::Yes)).collect(),
             Locks::Pipeline => {
                 let locks: Vec<&str> = args.locks().collect();
-                variants(&locks, args)
-                    .into_iter()
-                    .map(|(lock, pause)| (Some(lock), pause))
-                    .collect()
+                let all = variants(&locks, args).into_iter();
+                all.map(|(lock, pause)| (Some(lock), pause)).collect()
             }
         };
         let mut groups = Vec::new();
@@ -379,23 +372,23 @@ impl Pattern {
         cpus: u32,
         per_us: f64,
     ) -> Vec<OsString> {
-        let mut command: Vec<OsString> = vec![program.into()];
-        command.extend(self.command.iter().map(OsString::from));
-        command.extend(pause.option().map(OsString::from));
+        let mut command = command![program];
+        command.extend(self.command.iter().chain(&pause.option()).map(OsString::from));
         if let Some(lock) = lock {
-            command.extend(["--lock".into(), lock.into()]);
+            command.extend(command!["--lock", lock]);
         }
-        let mut option = |name: &str, value: f64| {
-            command.extend([name.into(), value.to_string().into()]);
-        };
-        option("--threads", threads.into());
+        add(&mut command, &[("--threads", threads.into())]);
         match self.work {
             // The workload divides the work among the stages.
-            Work::Stage(us) => option("--work", (us * per_us).round() * f64::from(threads)),
-            Work::Split(us) => option("--work", (us * per_us * f64::from(cpus)).round()),
+            Work::Stage(us) => {
+                add(&mut command, &[("--work", (us * per_us).round() * f64::from(threads))]);
+            }
+            Work::Split(us) => {
+                add(&mut command, &[("--work", (us * per_us * f64::from(cpus)).round())]);
+            }
             Work::InAndOut(us) => {
-                option("--work", (us * per_us).round());
-                option("--outside", (us * per_us).round());
+                let work = (us * per_us).round();
+                add(&mut command, &[("--work", work), ("--outside", work)]);
             }
         }
         command
@@ -415,8 +408,10 @@ impl Pattern {
 
 #[cfg(test)]
 mod tests {
+    use super::super::command::words;
     use super::*;
     use clap::Parser;
+    use itertools::Itertools as _;
 
     #[derive(Parser)]
     struct Line {
@@ -431,10 +426,7 @@ mod tests {
     }
 
     fn commands(group: &Group) -> Vec<String> {
-        let text = |command: &Vec<OsString>| {
-            command.iter().map(|s| s.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
-        };
-        group.scenarios.iter().map(|s| text(&s.command)).collect()
+        group.scenarios.iter().map(|s| words(&s.command).join(" ")).collect()
     }
 
     #[test]
@@ -466,9 +458,6 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let mut all: Vec<_> = names().collect();
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all.len(), PATTERNS.len() + 2);
+        assert!(names().all_unique());
     }
 }

@@ -5,8 +5,10 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use clap::Args;
+use itertools::Itertools as _;
 use serde_json::json;
 
+use super::command::{add, command};
 use super::harness::{Compare, Group, Metric};
 use super::workload::{self, Calibration, Program, SYNC, SYNC_OMP};
 use super::{Bench, Common, Session, scenarios};
@@ -80,14 +82,13 @@ enum Work {
     Each(f64),
 }
 
-pub const TIME: Metric =
-    Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio };
+pub const TIME: Metric = Metric::ratio("us_per_round", "us a round");
 const FAIRNESS: Metric = Metric {
     field: "fairness",
     unit: "least thread's share of the mean",
     compare: Compare::Nothing,
 };
-const LATENESS: Metric = Metric { field: "late_us", unit: "us late", compare: Compare::Ratio };
+const LATENESS: Metric = Metric::ratio("late_us", "us late");
 const MEMORY: Metric = Metric {
     field: "rss_kib_per_thread",
     unit: "resident KiB a thread",
@@ -152,39 +153,27 @@ fn names() -> impl Iterator<Item = &'static str> {
 }
 
 pub fn prepare(args: &SyncArgs, session: &Session) -> anyhow::Result<Bench> {
-    let wanted: Vec<&Pattern> = PATTERNS
-        .iter()
-        .filter(|p| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.name))
-        .collect();
     let per_us = args.calibration.per_us(session)?;
     let cpus = super::numbers_of_cpus(&args.cpus, session)?;
     let mut groups = Vec::new();
     let mut notes = Vec::new();
-    for pattern in wanted {
-        match workload::compile(session, pattern.program) {
-            Ok(program) => {
-                for &cpus in &cpus {
-                    groups.extend(pattern.groups(args, cpus, &program, per_us));
-                }
-            }
-            // A compiler without OpenMP can still compile the other patterns.
-            Err(error) if pattern.program == SYNC_OMP => {
-                notes.push(format!("{} is left out: {error:#}", pattern.name));
-            }
-            Err(error) => return Err(error),
+    for pattern in PATTERNS.iter().filter(|p| super::is_wanted(&args.patterns, p.name)) {
+        let program = pattern.program;
+        let compiled = workload::compile_if_possible(session, pattern.name, program, &mut notes)?;
+        for (program, &cpus) in compiled.iter().cartesian_product(&cpus) {
+            groups.extend(pattern.groups(args, cpus, program, per_us));
         }
     }
     Ok(Bench {
         name: "sync",
         timeout: args.common.timeout(120.0),
         groups,
-        watches: vec![],
         parameters: json!({
             "iterations_per_us": per_us,
             "compiler": workload::compiler_version(session),
         }),
         notes,
-        summary: None,
+        ..Bench::default()
     })
 }
 
@@ -240,31 +229,29 @@ impl Pattern {
             Work::Split(us) => us * f64::from(cpus),
             Work::Each(us) => us,
         };
-        let mut command: Vec<OsString> = vec![program.into(), self.workload.into()];
-        let mut option = |name: &str, value: f64| {
-            command.extend([name.into(), value.to_string().into()]);
-        };
-        option("--threads", threads.into());
-        option("--work", (work * per_us).round());
-        option("--outside", (self.outside_us * per_us).round());
-        if self.seconds > 0.0 {
-            option("--seconds", (self.seconds * scale).max(0.1));
+        let length = if self.seconds > 0.0 {
+            ("--seconds", (self.seconds * scale).max(0.1))
         } else {
-            option("--rounds", (self.rounds * scale).ceil());
-        }
+            ("--rounds", (self.rounds * scale).ceil())
+        };
+        let work = ("--work", (work * per_us).round());
+        let outside = ("--outside", (self.outside_us * per_us).round());
+        let mut command = command![program, self.workload];
+        add(&mut command, &[("--threads", threads.into()), work, outside, length]);
         command
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::command::words;
     use super::*;
 
     #[test]
     fn the_work_of_a_round_does_not_depend_on_the_number_of_threads() {
         let text = |pattern: &Pattern, threads| {
             let command = pattern.command(Path::new("sync"), threads, 4, 500.0, 0.5);
-            command.iter().map(|s| s.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+            words(&command).join(" ")
         };
         assert_eq!(
             text(&PATTERNS[0], 2),
@@ -286,9 +273,6 @@ mod tests {
 
     #[test]
     fn names_are_unique() {
-        let mut all: Vec<_> = names().collect();
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all.len(), PATTERNS.len());
+        assert!(names().all_unique());
     }
 }

@@ -41,7 +41,7 @@ pub fn render(report: &Report) -> String {
 
 /// Explain the column `bound`, if there is one.
 fn bound(report: &Report) -> String {
-    let has_bound = report.groups.iter().flat_map(|g| &g.cells).any(|c| c.scenario == BOUND);
+    let has_bound = report.groups.iter().any(|g| g.cell(BOUND).is_some());
     match (has_bound, report.benchmark) {
         (false, _) => String::new(),
         (true, "switch") => " bound: natively with 1 thread.".into(),
@@ -78,14 +78,11 @@ fn rows(group: &Measured, lines: &mut Vec<String>) {
             Compare::Difference => ("- bound", "- native"),
             Compare::Nothing => continue,
         };
-        for (label, base, of) in [
-            (to_bound, BOUND, (|c| c.to_bound) as fn(&Cell) -> Option<Spread>),
-            (to_native, NATIVE, |c| c.to_native),
-        ] {
+        for (label, base) in [(to_bound, BOUND), (to_native, NATIVE)] {
             let row = row(label, cells, |c| {
-                of(c).map(|s| one_sided(&s, c, group, base).unwrap_or_else(|| spread(&s)))
+                c.to(base).map(|s| one_sided(&s, c, group, base).unwrap_or_else(|| spread(&s)))
             });
-            if group.cells.iter().any(|c| c.scenario == base) && row.trim() != label {
+            if group.cell(base).is_some() && row.trim() != label {
                 lines.push(row);
             }
         }
@@ -117,7 +114,7 @@ fn value(cell: &Cell) -> String {
 /// Render a ratio that is only a lower or an upper limit, since a run was killed before its end.
 /// Returns `None` if both runs finished.
 pub fn one_sided(s: &Spread, cell: &Cell, group: &Measured, base: &str) -> Option<String> {
-    let base_at_least = group.cells.iter().any(|c| c.scenario == base && c.at_least.is_some());
+    let base_at_least = group.cell(base).is_some_and(|c| c.at_least.is_some());
     match (cell.at_least, base_at_least) {
         (Some(_), _) => Some(format!(">={}", number(s.median))),
         (None, true) => Some(format!("<={}", number(s.median))),
@@ -189,11 +186,10 @@ mod tests {
     }
 
     fn group(threads: u32, cells: Vec<Cell>) -> Measured {
-        let metric = Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio };
         Measured {
             workload: "barrier".into(),
             threads,
-            metric,
+            metric: Metric::ratio("us_per_round", "us a round"),
             options: &[],
             environment: &[],
             cells,
@@ -209,18 +205,10 @@ mod tests {
         Cell {
             scenario,
             managed: true,
-            command: vec![],
-            state: State::Ok,
-            error: None,
-            native_because: None,
-            rounds: None,
-            at_least: None,
             value: Spread::of(&values),
             to_bound: (scenario != BOUND).then(|| Spread::of(&values)).flatten(),
-            to_native: None,
             samples: values.iter().map(sample).collect(),
-            statistics: None,
-            counted: None,
+            ..Cell::default()
         }
     }
 

@@ -4,11 +4,13 @@
 use std::ffi::{OsStr, OsString};
 use std::time::Duration;
 
+use itertools::Itertools as _;
 use serde::Serialize;
 use serde_json::Value;
 
 use super::Session;
 use super::child::{self, Ended};
+use super::command::words;
 use super::harness::Spread;
 use super::markdown::{head, line};
 use super::table::number;
@@ -155,19 +157,7 @@ pub fn is_missing(program: &OsStr) -> Option<String> {
 
 pub fn watch(watch: &Watch, session: &Session, limit: Duration) -> anyhow::Result<Watched> {
     let command = watch.command(session);
-    let mut watched = Watched {
-        what: watch.what,
-        name: watch.name.clone(),
-        switch: watch.switch,
-        command: command.iter().map(|s| s.to_string_lossy().into_owned()).collect(),
-        state: Watching::Ok,
-        error: None,
-        runs: 0,
-        samples: 0,
-        waits: 0,
-        overhead: None,
-        outputs: Vec::new(),
-    };
+    let mut watched = Watched::new(watch.what, &watch.name, watch.switch, &command);
     if let Some(why) = &watch.missing {
         (watched.state, watched.error) = (Watching::Missing, Some(why.clone()));
         return Ok(watched);
@@ -194,6 +184,22 @@ pub fn watch(watch: &Watch, session: &Session, limit: Duration) -> anyhow::Resul
 }
 
 impl Watched {
+    fn new(what: What, name: &str, switch: &'static str, command: &[OsString]) -> Watched {
+        Watched {
+            what,
+            name: name.into(),
+            switch,
+            command: words(command),
+            state: Watching::Ok,
+            error: None,
+            runs: 0,
+            samples: 0,
+            waits: 0,
+            overhead: None,
+            outputs: Vec::new(),
+        }
+    }
+
     /// Add the counts of a run. Returns an error if they are meaningless.
     fn add(&mut self, output: &str, statistics: &Value, process: &str) -> Option<String> {
         let output: Option<Value> = serde_json::from_str(output.trim()).ok();
@@ -244,18 +250,10 @@ type Row<'a> = (&'a str, Vec<Option<&'a Watched>>);
 
 fn rows(watched: &[Watched], what: What) -> (Vec<&'static str>, Vec<Row<'_>>) {
     let of_kind = || watched.iter().filter(move |w| w.what == what);
-    let (mut switches, mut names) = (Vec::new(), Vec::new());
-    for one in of_kind() {
-        if !switches.contains(&one.switch) {
-            switches.push(one.switch);
-        }
-        if !names.contains(&one.name.as_str()) {
-            names.push(one.name.as_str());
-        }
-    }
+    let switches: Vec<_> = of_kind().map(|w| w.switch).unique().collect();
     let cell = |name, switch| of_kind().find(|w| w.name == name && w.switch == switch);
     let row = |name| (name, switches.iter().map(|&s| cell(name, s)).collect());
-    let rows = names.into_iter().map(row).collect();
+    let rows = of_kind().map(|w| w.name.as_str()).unique().map(row).collect();
     (switches, rows)
 }
 
@@ -345,22 +343,8 @@ mod tests {
     use serde_json::json;
 
     fn watched(what: What, switch: &'static str, samples: u64, waits: u64) -> Watched {
-        let state = Watching::Ok;
-        let (name, command, error, outputs) = ("gzip".into(), vec![], None, vec![]);
-        let overhead = None;
-        Watched {
-            what,
-            name,
-            switch,
-            command,
-            state,
-            error,
-            runs: 1,
-            samples,
-            waits,
-            overhead,
-            outputs,
-        }
+        let new = Watched::new(what, "gzip", switch, &[]);
+        Watched { runs: 1, samples, waits, ..new }
     }
 
     #[test]

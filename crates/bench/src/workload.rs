@@ -8,6 +8,8 @@ use clap::Args;
 use include_dir::{Dir, include_dir};
 
 use super::Session;
+pub use super::command::add;
+use super::command::command;
 
 /// The name of a source file without its `.c`, and extra compiler flags. The flags follow the
 /// source on the command line, as libraries must.
@@ -62,21 +64,30 @@ pub fn compile(session: &Session, program: Program) -> anyhow::Result<PathBuf> {
         SOURCES.extract(folder).context("cannot write the workloads' sources")?;
         session.scratch.write("abi.h", ABI)?;
     }
-    let mut command = vec![compiler(), "-std=gnu11".into(), "-O2".into()];
-    command.push(folder.join(format!("{name}.c")).into());
+    let mut command = command![compiler(), "-std=gnu11", "-O2", folder.join(format!("{name}.c"))];
     command.extend(flags.iter().map(OsString::from));
-    command.extend(["-o".into(), built.clone().into()]);
+    command.extend(command!["-o", &built]);
     session.output(&command).context(
         "cannot compile a workload (on Debian: apt-get install gcc libc6-dev; CC selects the compiler)",
     )?;
     Ok(built)
 }
 
-/// Append options of a workload.
-pub fn add(command: &mut Vec<OsString>, options: &[(&str, f64)]) {
-    command.extend(
-        options.iter().flat_map(|(name, value)| [OsString::from(name), value.to_string().into()]),
-    );
+/// Compile the program of the pattern `name`. None: the compiler lacks OpenMP, but can compile the
+/// other patterns. Then adds a note.
+pub fn compile_if_possible(
+    session: &Session,
+    name: &str,
+    program: Program,
+    notes: &mut Vec<String>,
+) -> anyhow::Result<Option<PathBuf>> {
+    match compile(session, program) {
+        Err(error) if program.1.contains(&"-fopenmp") => {
+            notes.push(format!("{name} is left out: {error:#}"));
+            Ok(None)
+        }
+        compiled => compiled.map(Some),
+    }
 }
 
 #[derive(Args)]
@@ -96,8 +107,7 @@ impl Calibration {
 /// Measure the iterations per microsecond of the workloads' loop, with one thread per CPU.
 fn calibrate(session: &Session) -> anyhow::Result<f64> {
     let threads = session.cpus().to_string();
-    let command =
-        [compile(session, SYNC)?.into(), "calibrate".into(), "--threads".into(), threads.into()];
+    let command = command![compile(session, SYNC)?, "calibrate", "--threads", threads];
     let output = session.output(&command).context(
         "cannot run the workloads (TMPDIR must name a folder that is not mounted noexec)",
     )?;

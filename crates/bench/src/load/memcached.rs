@@ -6,12 +6,13 @@ use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
+use std::os::fd::AsFd as _;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
+use nix::sys::timerfd::{ClockId, Expiration, TimerFd, TimerFlags, TimerSetTimeFlags};
 use serde_json::Value;
 use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -343,8 +344,10 @@ async fn dispatch(
     requests: Rc<Requests>,
     window: Window,
 ) -> io::Result<()> {
-    // SAFETY: the AsyncFd owns the descriptor, and closes it after unregistering it.
-    let timer = unsafe { AsyncFd::register(timer()?) }?;
+    let flags = TimerFlags::TFD_NONBLOCK | TimerFlags::TFD_CLOEXEC;
+    let timer = TimerFd::new(ClockId::CLOCK_MONOTONIC, flags)?;
+    // SAFETY: the descriptor is open until `timer` is dropped, which is after the AsyncFd.
+    let expired = unsafe { AsyncFd::register(timer.as_fd()) }?;
     let mut random = fastrand::Rng::with_seed(1);
     let mut due = Instant::now();
     while due < window.end {
@@ -358,37 +361,13 @@ async fn dispatch(
             let _ = sender.send(bytes);
             due += Duration::from_secs_f64(-(1.0 - random.f64()).ln() / rate);
         }
-        set(timer.get_ref(), due.saturating_duration_since(Instant::now()))?;
-        timer.readable().await?.clear_ready();
+        // Zero would disarm the timer. Setting it discards earlier expirations.
+        let left = due.saturating_duration_since(Instant::now()).max(Duration::from_nanos(1));
+        timer.set(Expiration::OneShot(left.into()), TimerSetTimeFlags::empty())?;
+        expired.readable().await?.clear_ready();
     }
     senders.iter().for_each(|(_, asked)| asked.complete.notify_one());
     Ok(())
-}
-
-fn timer() -> io::Result<OwnedFd> {
-    // SAFETY: plain system call; nothing else owns the new descriptor.
-    unsafe {
-        let fd =
-            libc::timerfd_create(libc::CLOCK_MONOTONIC, libc::TFD_NONBLOCK | libc::TFD_CLOEXEC);
-        if fd < 0 { Err(io::Error::last_os_error()) } else { Ok(OwnedFd::from_raw_fd(fd)) }
-    }
-}
-
-/// Make the timer readable after `after`. Discards earlier expirations.
-fn set(timer: &OwnedFd, after: Duration) -> io::Result<()> {
-    // Zero would disarm it.
-    let after = after.max(Duration::from_nanos(1));
-    let value = libc::timespec {
-        tv_sec: after.as_secs() as libc::time_t,
-        tv_nsec: after.subsec_nanos().into(),
-    };
-    let never = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    let time = libc::itimerspec { it_interval: never, it_value: value };
-    // SAFETY: the times live on the stack; the old value is not requested.
-    match unsafe { libc::timerfd_settime(timer.as_raw_fd(), 0, &time, std::ptr::null_mut()) } {
-        0 => Ok(()),
-        _ => Err(io::Error::last_os_error()),
-    }
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read as _, Seek as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use nix::sys::signal::Signal;
+use procfs::process::Stat;
 
 use os::process;
 
@@ -101,18 +102,11 @@ impl Drop for Server {
 /// Return the CPU time of `root` and its descendants in ticks: utime, stime, cutime and cstime of
 /// proc(5). The time of a child that was waited for is in its parent's.
 fn descendants_time(root: u32) -> u64 {
-    let mut processes: HashMap<u32, (u32, u64)> = HashMap::new();
-    for entry in fs::read_dir("/proc").into_iter().flatten().flatten() {
-        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
-            continue;
-        };
-        let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // The name in parentheses may contain any character.
-        let Some((_, fields)) = stat.rsplit_once(')') else { continue };
-        let fields: Vec<&str> = fields.split_whitespace().collect();
-        let number = |i: usize| fields.get(i).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
-        processes.insert(pid, (number(1) as u32, (11..=14).map(number).sum()));
-    }
+    let stats = procfs::process::all_processes().into_iter().flatten().flatten();
+    let stats = stats.filter_map(|process| process.stat().ok());
+    let time = |s: &Stat| s.utime + s.stime + s.cutime.max(0) as u64 + s.cstime.max(0) as u64;
+    let processes: HashMap<u32, (u32, u64)> =
+        stats.map(|s| (s.pid as u32, (s.ppid as u32, time(&s)))).collect();
     let belongs = |mut pid: u32| {
         while pid != root {
             match processes.get(&pid) {
