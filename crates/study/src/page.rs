@@ -41,7 +41,7 @@ pub fn render(list: &[Shown], plots: Option<&str>) -> String {
 fn claims(text: &mut String, list: &[Shown]) {
     text.push_str("## The papers' claims\n\n");
     text.push_str(&head(&["", "paper", "claim", "figure", "here?", "seen", "why not"]));
-    for claim in claims::claims() {
+    for (source, claim) in claims::claims() {
         let (verdict, seen) = match claim.judgement(list) {
             Some(Judgement { holds, seen }) => (if holds { "yes" } else { "no" }, seen),
             None => ("open", String::new()),
@@ -49,7 +49,7 @@ fn claims(text: &mut String, list: &[Shown]) {
         let why = if verdict == "yes" { "" } else { claim.why };
         text.push_str(&line(&[
             claim.number.to_string(),
-            claim.source.name().into(),
+            source.name().into(),
             claim.text.into(),
             claim.figure.into(),
             verdict.into(),

@@ -213,7 +213,7 @@ pub fn summary_lines(list: &[Shown]) -> Vec<String> {
         ));
     }
     let all = claims::claims().count();
-    let judged: Vec<_> = claims::claims().filter_map(|c| c.judgement(list)).collect();
+    let judged: Vec<_> = claims::claims().filter_map(|(_, c)| c.judgement(list)).collect();
     if !judged.is_empty() {
         let yes = judged.iter().filter(|j| j.holds).count();
         let (no, open) = (judged.len() - yes, all - judged.len());

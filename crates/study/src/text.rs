@@ -2,7 +2,7 @@
 
 use super::panel::Panel;
 use super::shown::{Shown, cell, cut, rows};
-use ui::text::wrap;
+use ui::text::{plural, wrap};
 
 const WIDTH: usize = 80;
 /// Maximum width of a name.
@@ -43,9 +43,8 @@ pub fn summary(list: &[Shown]) -> Vec<String> {
         lines.extend(wrap(shown.figure.title, &format!("{name:<16}"), 16));
         let findings = shown.findings();
         if findings.is_empty() && shown.measured.is_some() && !shown.panels.is_empty() {
-            let count = shown.panels.len();
-            let panels = if count == 1 { "panel" } else { "panels" };
-            lines.push(format!("{:16}{count} {panels} without a ratio: see the report", ""));
+            let panels = plural(shown.panels.len() as u64, "panel");
+            lines.push(format!("{:16}{panels} without a ratio: see the report", ""));
         }
         lines.extend(findings.iter().flat_map(|f| wrap(f, &" ".repeat(16), 18)));
         if shown.panels.is_empty() {

@@ -1,6 +1,5 @@
 //! The claims of the paper on virtual blocking and busy-waiting detection.
 
-use super::super::figures::Source;
 use super::super::panel::{Panel, Side};
 use super::{
     Claim, Judgement, all, at_least, at_most, closely, geometric, judged, least, mean_ratio, most,
@@ -40,7 +39,6 @@ fn pinning(panels: &[&Panel]) -> Option<Judgement> {
 pub const CLAIMS: &[Claim] = &[
     Claim {
         number: 1,
-        source: Source::Hpdc,
         text: "The cost of a switch does not depend on the number of threads",
         figure: "hpdc-fig2",
         judge: |panels| {
@@ -53,7 +51,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 2,
-        source: Source::Hpdc,
         text: "A shared atomic adds nothing to the cost of a switch",
         figure: "hpdc-fig2",
         judge: |panels| {
@@ -65,7 +62,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 3,
-        source: Source::Hpdc,
         text: "The indirect cost of a switch is below 6 % of the time at worst, 1 ms at 128 MiB",
         figure: "hpdc-fig4",
         judge: |panels| {
@@ -76,7 +72,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 4,
-        source: Source::Hpdc,
         text: "Switches make random access faster",
         figure: "hpdc-fig4",
         judge: |panels| {
@@ -89,7 +84,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 5,
-        source: Source::Hpdc,
         text: "Most programs do not suffer from more threads than CPUs",
         figure: "hpdc-fig1",
         judge: |panels| {
@@ -102,7 +96,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 6,
-        source: Source::Hpdc,
         text: "Some programs get up to 25 times slower",
         figure: "hpdc-fig1",
         judge: |panels| {
@@ -117,7 +110,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 7,
-        source: Source::Hpdc,
         text: "Virtual blocking makes a barrier 1.5 to 3 times as fast",
         figure: "hpdc-fig10",
         judge: |panels| gain(panels, "barrier", |g| g >= 1.5),
@@ -125,7 +117,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 8,
-        source: Source::Hpdc,
         text: "Virtual blocking makes a condition variable 2.3 to 5 times as fast",
         figure: "hpdc-fig10",
         judge: |panels| gain(panels, "cond", |g| g >= 2.3),
@@ -133,7 +124,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 9,
-        source: Source::Hpdc,
         text: "Virtual blocking does not speed up a mutex, and does no harm",
         figure: "hpdc-fig10",
         judge: |panels| gain(panels, "mutex", |g| g >= 0.95),
@@ -141,7 +131,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 10,
-        source: Source::Hpdc,
         text: "With virtual blocking, programs are near the baseline of as many threads as CPUs",
         figure: "hpdc-fig9",
         judge: |panels| near_bound(panels, 1.1),
@@ -150,7 +139,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 11,
-        source: Source::Hpdc,
         text: "Where virtual blocking cannot help, it costs at most 0.5 %",
         figure: "hpdc-fig9",
         judge: |panels| {
@@ -164,7 +152,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 12,
-        source: Source::Hpdc,
         text: "Virtual blocking cuts migrations by orders of magnitude",
         figure: "hpdc-table1",
         judge: |panels| {
@@ -177,7 +164,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 13,
-        source: Source::Hpdc,
         text: "Virtual blocking raises CPU use",
         figure: "hpdc-table1",
         judge: |panels| {
@@ -189,7 +175,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 14,
-        source: Source::Hpdc,
         text: "Oversubscribed programs use CPUs that are added (ep +51 %, facesim +34 %)",
         figure: "hpdc-fig11",
         judge: |panels| {
@@ -201,7 +186,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 15,
-        source: Source::Hpdc,
         text: "Pinning is always worse than virtual blocking, and crashes if CPUs are removed",
         figure: "hpdc-fig11",
         judge: |panels| pinning(&panels.iter().filter(|p| p.x == "CPUs").collect::<Vec<_>>()),
@@ -209,7 +193,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 16,
-        source: Source::Hpdc,
         text: "Virtual blocking cuts memcached's p95 and p99 by 92 % and 60 %",
         figure: "hpdc-fig12",
         judge: |panels| {
@@ -227,7 +210,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 17,
-        source: Source::Hpdc,
         text: "With busy-waiting detection, ten locks are near the baseline",
         figure: "hpdc-fig13",
         judge: |panels| near_bound(panels, 1.2),
@@ -237,7 +219,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 18,
-        source: Source::Hpdc,
         text: "Pause-loop exiting does not help",
         figure: "",
         judge: |_| None,
@@ -245,7 +226,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 19,
-        source: Source::Hpdc,
         text: "lu and volrend are near the baseline, a little worse with more threads",
         figure: "hpdc-fig14",
         judge: |panels| near_bound(panels, 1.25),
@@ -253,7 +233,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 20,
-        source: Source::Hpdc,
         text: "Sensitivity is at least 99.76 %",
         figure: "hpdc-table2",
         judge: |panels| {
@@ -271,7 +250,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 21,
-        source: Source::Hpdc,
         text: "Specificity is at least 99.38 %",
         figure: "hpdc-table3",
         judge: |panels| {
@@ -282,7 +260,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 22,
-        source: Source::Hpdc,
         text: "Both mechanisms beat spin-then-park locks, by up to 5.4 times",
         figure: "hpdc-fig15",
         judge: |panels| {

@@ -11,7 +11,6 @@ use ui::number::{Spread, closely, number};
 
 pub struct Claim {
     pub number: u32,
-    pub source: Source,
     pub text: &'static str,
     /// The figure whose numbers decide. Empty: none of our figures can.
     pub figure: &'static str,
@@ -36,7 +35,7 @@ impl Claim {
 
 /// Return the claims that a figure decides.
 pub fn of(figure: &str) -> impl Iterator<Item = &'static Claim> {
-    claims().filter(move |c| c.figure == figure)
+    claims().map(|(_, claim)| claim).filter(move |c| c.figure == figure)
 }
 
 /// Ways of running that represent lissom at its default, in order of preference.
@@ -115,9 +114,17 @@ fn at_least(of: Option<f64>, limit: f64, what: &str) -> Option<Judgement> {
     judged(of >= limit, what.replace("{}", &closely(of)))
 }
 
-/// Return all claims, by number.
-pub fn claims() -> impl Iterator<Item = &'static Claim> {
-    hpdc::CLAIMS.iter().chain(others::CLAIMS)
+/// All claims, by number.
+const BY_SOURCE: [(Source, &[Claim]); 4] = [
+    (Source::Hpdc, hpdc::CLAIMS),
+    (Source::Apple, others::APPLE),
+    (Source::Smt, others::SMT),
+    (Source::Em, others::EM),
+];
+
+/// Return all claims, by number, with their sources.
+pub fn claims() -> impl Iterator<Item = (Source, &'static Claim)> {
+    BY_SOURCE.into_iter().flat_map(|(source, list)| list.iter().map(move |c| (source, c)))
 }
 
 #[cfg(test)]
@@ -127,8 +134,8 @@ mod tests {
 
     #[test]
     fn there_are_31_and_each_names_a_figure() {
-        assert!(claims().map(|c| c.number).eq(1..=31));
-        for claim in claims() {
+        assert!(claims().map(|(_, c)| c.number).eq(1..=31));
+        for (_, claim) in claims() {
             let is_open = claim.figure.is_empty();
             assert!(is_open || figures::all().any(|f| f.name == claim.figure), "{}", claim.figure);
             assert!(!is_open || !claim.why.is_empty());

@@ -1,15 +1,13 @@
 //! The claims of the papers on APPLE, idle polling and the elasticity manager.
 
-use super::super::figures::Source;
 use super::{
     Claim, at_least, at_most, geometric, judged, least, mean_ratio, number, ratios, series, titled,
     value, values,
 };
 
-pub const CLAIMS: &[Claim] = &[
+pub const APPLE: &[Claim] = &[
     Claim {
         number: 23,
-        source: Source::Apple,
         text: "The best window depends on the program",
         figure: "apple-fig1",
         judge: |panels| {
@@ -25,7 +23,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 24,
-        source: Source::Apple,
         text: "APPLE is within 2 % of the best fixed window with two VMs",
         figure: "apple-fig3",
         judge: |panels| {
@@ -38,7 +35,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 25,
-        source: Source::Apple,
         text: "APPLE halves dbench's inefficiency against KVM's default",
         figure: "apple-fig5",
         judge: |panels| {
@@ -50,7 +46,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 26,
-        source: Source::Apple,
         text: "With one VM, APPLE and the default are within 2 %",
         figure: "own-ple-one-vm",
         judge: |panels| {
@@ -60,9 +55,11 @@ pub const CLAIMS: &[Claim] = &[
         why: "Only `ticket` is outside of 2 %. All its 16 vCPUs wait for one lock, and its best \
               window is above APPLE's upper bound of 32768.",
     },
+];
+
+pub const SMT: &[Claim] = &[
     Claim {
         number: 27,
-        source: Source::Smt,
         text: "HaltPoll cuts context switches by 25 to 78 %",
         figure: "smt-table2",
         judge: |panels| {
@@ -76,7 +73,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 28,
-        source: Source::Smt,
         text: "IdlePoll hurts neighbours that compute",
         figure: "smt-fig3",
         judge: |panels| {
@@ -87,9 +83,11 @@ pub const CLAIMS: &[Claim] = &[
         why: "lissom polls only while no other program wants the CPU \
               (docs/design/idle-polling.md).",
     },
+];
+
+pub const EM: &[Claim] = &[
     Claim {
         number: 29,
-        source: Source::Em,
         text: "The manager gains 24.5 % of system throughput over fixed halves",
         figure: "em-fig4",
         judge: |panels| {
@@ -100,7 +98,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 30,
-        source: Source::Em,
         text: "The non-malleable program keeps its speed within 2 %",
         figure: "em-fig4",
         judge: |panels| {
@@ -112,7 +109,6 @@ pub const CLAIMS: &[Claim] = &[
     },
     Claim {
         number: 31,
-        source: Source::Em,
         text: "A cap on the malleable program spares the other one and costs throughput",
         figure: "em-fig5",
         judge: |panels| {
