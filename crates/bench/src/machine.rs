@@ -5,6 +5,7 @@ use std::fs;
 use serde::Serialize;
 
 use os::glibc;
+use procfs::Current as _;
 
 #[derive(Serialize)]
 pub struct Machine {
@@ -26,29 +27,27 @@ pub struct Machine {
 
 impl Machine {
     pub fn look() -> Machine {
-        let cpu_info = read("/proc/cpuinfo");
-        let field = |name: &str| {
-            let line = cpu_info.lines().find(|l| l.starts_with(name))?;
-            Some(line.split_once(':')?.1.trim().to_string())
-        };
-        let memory = read("/proc/meminfo");
-        let total = memory.lines().find_map(|l| l.strip_prefix("MemTotal:"));
+        let cpus = procfs::CpuInfo::current().ok();
+        let memory = procfs::Meminfo::current();
+        let model = cpus.as_ref().and_then(|c| c.model_name(0));
+        let flags = cpus.as_ref().and_then(|c| c.flags(0)).unwrap_or_default();
+        let governor = read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor");
         Machine {
             cpus: std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
             cpus_online: u32::try_from(os::process::online_count()).ok(),
-            cpu_model: field("model name").unwrap_or_else(|| "unknown CPU".into()),
-            virtual_machine: field("flags")
-                .is_some_and(|f| f.split(' ').any(|f| f == "hypervisor")),
-            smt: read("/sys/devices/system/cpu/smt/active").trim() == "1",
-            governor: Some(
-                read("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor").trim().to_string(),
-            )
-            .filter(|g| !g.is_empty()),
-            memory_kib: first_number(total.unwrap_or_default()).unwrap_or(0.0) as u64,
-            kernel: read("/proc/sys/kernel/osrelease").trim().to_string(),
+            cpu_model: model.unwrap_or("unknown CPU").into(),
+            virtual_machine: flags.contains(&"hypervisor"),
+            smt: read("/sys/devices/system/cpu/smt/active") == "1",
+            governor: Some(governor).filter(|g| !g.is_empty()),
+            memory_kib: memory.map_or(0, |m| m.mem_total / 1024),
+            kernel: read("/proc/sys/kernel/osrelease"),
             glibc: glibc::version().unwrap_or_else(|_| "none".into()),
-            autogroup: read("/proc/sys/kernel/sched_autogroup_enabled").trim() == "1",
-            load: first_number(&read("/proc/loadavg")).unwrap_or(0.0),
+            autogroup: read("/proc/sys/kernel/sched_autogroup_enabled") == "1",
+            load: read("/proc/loadavg")
+                .split(' ')
+                .next()
+                .and_then(|n| n.parse().ok())
+                .unwrap_or(0.0),
         }
     }
 
@@ -62,12 +61,9 @@ impl Machine {
     }
 }
 
+/// Return the line of a file. Empty: it cannot be read.
 fn read(path: &str) -> String {
-    fs::read_to_string(path).unwrap_or_default()
-}
-
-fn first_number(text: &str) -> Option<f64> {
-    text.split_whitespace().next()?.parse().ok()
+    fs::read_to_string(path).unwrap_or_default().trim().into()
 }
 
 #[cfg(test)]

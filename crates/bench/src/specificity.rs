@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::Path;
 
 use anyhow::Context as _;
+use fastrand::Rng;
 
 use super::Session;
 use super::command::{add, command};
@@ -145,34 +146,21 @@ fn command(folder: &Path, python: &Path, script: &str) -> Vec<OsString> {
     command!["env", "-C", folder, threads, python_set, "sh", "-c", script]
 }
 
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: u64) -> u64 {
-        self.0 =
-            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % n
-    }
-}
-
 /// Generate `bytes` of lines of words, or a few more, which compress and sort well. The text is
 /// always the same.
 pub fn data(bytes: usize) -> String {
-    let mut random = Random(1);
-    let words: Vec<String> = (0..2000)
-        .map(|_| {
-            (0..2 + random.below(8)).map(|_| char::from(b'a' + random.below(26) as u8)).collect()
-        })
-        .collect();
+    let mut random = Rng::with_seed(1);
+    let words: Vec<String> =
+        (0..2000).map(|_| (0..2 + random.u64(..8)).map(|_| random.lowercase()).collect()).collect();
     let mut text = String::with_capacity(bytes + 256);
     while text.len() < bytes {
-        for _ in 0..4 + random.below(12) {
+        for _ in 0..4 + random.u64(..12) {
             // Some words are far more frequent than others.
-            let most = 1 + random.below(words.len() as u64);
-            text.push_str(&words[random.below(most) as usize]);
+            let most = 1 + random.usize(..words.len());
+            text.push_str(&words[random.usize(..most)]);
             text.push(' ');
         }
-        text.push_str(&random.below(1_000_000).to_string());
+        text.push_str(&random.u64(..1_000_000).to_string());
         text.push('\n');
     }
     text
@@ -180,10 +168,10 @@ pub fn data(bytes: usize) -> String {
 
 /// Generate C functions with loops and branches for an optimizer.
 fn big_source(functions: u64) -> String {
-    let mut random = Random(2);
+    let mut random = Rng::with_seed(2);
     let mut text = String::from("#include <stddef.h>\n");
     for i in 0..functions {
-        let mut n = |below| 1 + random.below(below);
+        let mut n = |below| 1 + random.u64(..below);
         text.push_str(&format!(
             "long f{i}(const long *a, size_t n, long x) {{\n    long s = {}, t = x;\n\
              \x20   for (size_t i = 0; i < n; i++) {{\n        switch ((a[i] + t) % {}) {{\n\
