@@ -10,7 +10,7 @@ use ui::exit::Failure;
 use ui::output::Json;
 
 use super::child;
-use super::command::{command, words};
+use super::command::{shown, words};
 use super::harness::{BOUND, Cell, Group, Measured, SECONDS, Scenario, Spread, State};
 use super::report::Report;
 use super::table::number;
@@ -98,7 +98,7 @@ fn scenarios(args: &AbArgs, common: &Common, cpus: u32, settings: &[OsString]) -
         None if args.threads_env.is_empty() => None,
         Some(bound) => {
             let script = bound.replace("{cpus}", &cpus.to_string());
-            Some((around(vec![]), command!["/bin/sh", "-c", script]))
+            Some((around(vec![]), words!["/bin/sh", "-c", script]))
         }
         None => {
             let set = args.threads_env.iter().map(|name| format!("{name}={cpus}").into());
@@ -143,7 +143,7 @@ pub fn prepare(args: &AbArgs, common: &Common, session: &Session) -> anyhow::Res
         timeout: args.timeout,
         groups: vec![group],
         parameters: json!({
-            "command": words(&args.command),
+            "command": shown(&args.command),
             "bound": args.bound,
             "threads_env": args.threads_env,
         }),
@@ -280,7 +280,7 @@ mod tests {
         let args = Line::try_parse_from(line.split(' ')).expect("good options").args;
         let common = Common { switch: args.switch.clone(), ..Common::default() };
         let list = scenarios(&args, &common, 4, &["OMP_X=1".into()]);
-        let all = |s: &Scenario| words(s.around.iter().chain(&s.command));
+        let all = |s: &Scenario| shown(s.around.iter().chain(&s.command));
         list.iter().map(|s| (s.name.to_string(), all(s))).collect()
     }
 

@@ -8,7 +8,10 @@ use clap::Args;
 use serde_json::json;
 use ui::time::Unit;
 
-use super::harness::{Compare, Group, Measured, Metric, Scenario, Spread, State};
+use super::command::{self, words};
+use super::harness::{Compare, Group, Measured, Scenario, Spread, State, pairwise};
+use super::series::geometric_mean;
+use super::sync::TIME;
 use super::workload::{self, Calibration, Program, SPIN, SYNC};
 use super::{Bench, Common, Session};
 use runtime::abi;
@@ -98,7 +101,6 @@ const PATTERNS: [Pattern; 4] = [
     },
 ];
 
-const TIME: Metric = Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio };
 const AUTO: &str = "auto";
 
 fn names() -> impl Iterator<Item = &'static str> {
@@ -107,29 +109,20 @@ fn names() -> impl Iterator<Item = &'static str> {
 
 pub fn prepare(args: &AdaptArgs, session: &Session) -> anyhow::Result<Bench> {
     let per_us = args.calibration.per_us(session)?;
-    let wanted = PATTERNS
-        .iter()
-        .filter(|p| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.name));
     let fixed_ns: Vec<u32> = args.fixed.iter().map(Duration::subsec_nanos).collect();
     // Names of scenarios are static: leak these.
     let fixed: Vec<(&'static str, u32)> =
         fixed_ns.iter().map(|&ns| (&*format!("{ns} ns").leak(), ns)).collect();
     let mut groups = Vec::new();
-    for pattern in wanted {
+    for pattern in PATTERNS.iter().filter(|p| super::is_chosen(&args.patterns, p.name)) {
         let program = workload::compile(session, pattern.program)?;
         for switch in args.common.switches() {
             for &threads in &args.threads {
-                let command =
+                let words =
                     pattern.command(&program, threads, session.cpus(), per_us, args.common.scale);
                 let scenario = |name, value: String| Scenario {
-                    name,
-                    switch: Some(switch),
-                    around: vec![
-                        "env".into(),
-                        format!("{}={value}", abi::ENV_SPIN_THRESHOLD).into(),
-                    ],
-                    command: command.clone(),
-                    effort: None,
+                    around: command::with_variable(abi::ENV_SPIN_THRESHOLD, value),
+                    ..Scenario::of(name, Some(switch), words.clone())
                 };
                 let mut scenarios = vec![scenario(AUTO, AUTO.into())];
                 scenarios.extend(fixed.iter().map(|&(name, ns)| scenario(name, ns.to_string())));
@@ -146,10 +139,9 @@ pub fn prepare(args: &AdaptArgs, session: &Session) -> anyhow::Result<Bench> {
         name: "adapt",
         timeout: args.common.timeout(60.0),
         groups,
-        watches: vec![],
         parameters: json!({ "iterations_per_us": per_us, "fixed_ns": fixed_ns }),
-        notes: vec![],
         summary: Some(summary),
+        ..Bench::default()
     })
 }
 
@@ -164,16 +156,15 @@ impl Pattern {
     ) -> Vec<OsString> {
         let work = if self.split { self.work * f64::from(cpus) } else { self.work };
         let rounds = if self.serial { self.rounds / f64::from(threads) } else { self.rounds };
-        let mut command: Vec<OsString> = vec![program.into(), self.workload.into()];
-        let mut option = |name: &str, value: f64| {
-            command.extend([name.into(), value.to_string().into()]);
-        };
-        option("--threads", threads.into());
-        option("--work", (work * per_us).round());
-        option("--outside", (self.outside * per_us).round());
-        option("--rounds", (rounds * scale).ceil());
+        let options = [
+            ("--threads", threads.into()),
+            ("--work", (work * per_us).round()),
+            ("--outside", (self.outside * per_us).round()),
+            ("--rounds", (rounds * scale).ceil()),
+        ];
+        let mut command = command::workload(program, self.workload, &options);
         if self.program == SPIN {
-            command.extend(["--lock".into(), "ticket".into()]);
+            command.extend(words!["--lock", "ticket"]);
         }
         command
     }
@@ -181,16 +172,17 @@ impl Pattern {
 
 /// Compare auto with the best fixed threshold of each row, and with each threshold over all rows.
 fn summary(groups: &[Measured]) -> Vec<String> {
-    let mut lines = Vec::new();
-    for group in groups {
-        let series = series(group);
-        if let Some((ratio, best)) = against_best(&series) {
-            lines.push(format!(
-                "{}, {} threads: auto takes {:.2} ({:.2}-{:.2}) x the time of the best fixed threshold ({best}).",
-                group.workload, group.threads, ratio.median, ratio.least, ratio.most
-            ));
-        }
-    }
+    let row = |group: &Measured| {
+        let (ratio, best) = against_best(&series(group))?;
+        Some(format!(
+            "{}: auto takes {:.2} ({:.2}-{:.2}) x the time of the best fixed threshold ({best}).",
+            group.place(),
+            ratio.median,
+            ratio.least,
+            ratio.most
+        ))
+    };
+    let mut lines: Vec<String> = groups.iter().filter_map(row).collect();
     let overall = over_all(groups);
     if !overall.is_empty() {
         let list: Vec<String> = overall.iter().map(|(name, x)| format!("{name} {x:.2}")).collect();
@@ -234,18 +226,13 @@ fn against_best(series: &[(&'static str, Vec<f64>)]) -> Option<(Spread, &'static
 fn over_all(groups: &[Measured]) -> Vec<(&'static str, f64)> {
     let Some(first) = groups.first() else { return Vec::new() };
     let mean = |name: &'static str| {
-        let logs: Option<Vec<f64>> = groups
-            .iter()
-            .map(|group| {
-                let series = series(group);
-                let of = |name| series.iter().find(|s| s.0 == name).map(|s| &s.1);
-                let ratios: Vec<f64> =
-                    of(name)?.iter().zip(of(AUTO)?).map(|(f, a)| f / a).collect();
-                Some(Spread::of(&ratios)?.median.ln())
-            })
-            .collect();
-        let logs = logs?;
-        Some((name, (logs.iter().sum::<f64>() / logs.len() as f64).exp()))
+        let ratio = |group| {
+            let series = series(group);
+            let of = |name| series.iter().find(|s| s.0 == name).map(|s| &s.1[..]);
+            Some(pairwise(of(name)?, of(AUTO)?, Compare::Ratio)?.median)
+        };
+        let ratios: Option<Vec<f64>> = groups.iter().map(ratio).collect();
+        Some((name, geometric_mean(ratios?)))
     };
     first.cells.iter().filter(|c| c.scenario != AUTO).filter_map(|c| mean(c.scenario)).collect()
 }
@@ -278,7 +265,7 @@ mod tests {
     fn a_pipeline_passes_the_token_as_often_with_any_number_of_threads() {
         let text = |threads| {
             let command = PATTERNS[3].command(Path::new("spin"), threads, 2, 100.0, 1.0);
-            command.iter().map(|s| s.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ")
+            command::shown(&command).join(" ")
         };
         assert_eq!(
             text(8),

@@ -1,152 +1,84 @@
 //! Run one program, and optionally another beside it that computes until the first one exits.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use super::Session;
-use super::child::{Ended, Running};
+use super::background::{Background, await_all, failed};
+use super::child::Running;
+use super::command::words;
 use super::energy::Energy;
-use super::mixes::busy_seconds;
-use os::process;
-
-pub enum Outcome {
-    /// The program's output, with `others` (fraction of the CPUs that other processes used),
-    /// `watts` if known, and `beside` (output of the second program).
-    Done(Value),
-    Failed(String),
-    Timeout,
-}
-
-/// Maximum time until the other program computes, and until it exits after SIGTERM.
-const PATIENCE: Duration = Duration::from_secs(10);
-const LOOK: Duration = Duration::from_millis(2);
+use super::meter::Meter;
+use super::workload::{self, WORK};
 
 /// Run `program` for at most `limit`. `computes`: the command of the program beside it, if any.
+/// Returns the program's output, with `others` (fraction of the CPUs that other processes used),
+/// `watts` if known, and `beside` (output of the second program).
 pub fn run(
     session: &Session,
     program: &[OsString],
     computes: Option<&[OsString]>,
     energy: Option<&Energy>,
     limit: Duration,
-) -> anyhow::Result<Outcome> {
-    let (begun, busy) = (Instant::now(), busy_seconds());
-    let mut beside = None;
-    if let Some(command) = computes {
-        let mut other = Beside::start(session, command)?;
-        if let Err(why) = other.await_ready(session)? {
-            return Ok(Outcome::Failed(why));
-        }
-        beside = Some(other);
-    }
-    let joules = energy.and_then(Energy::read);
-    let mut running = Running::start(program, &session.scratch, "program", None)?;
-    let deadline = Instant::now() + limit;
-    let exited = loop {
-        if let Some(exited) = running.poll()? {
-            break exited;
-        }
-        if let Some(why) = beside.as_mut().map(Beside::ended).transpose()?.flatten() {
-            return Ok(Outcome::Failed(why));
-        }
-        let left = deadline.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Ok(Outcome::Timeout);
-        }
-        session.signals.wait_for_child(left)?;
-    };
-    let joules = energy.zip(joules).and_then(|(energy, begun)| energy.since(&begun));
+) -> anyhow::Result<Value> {
+    let meter = Meter::start(None);
+    let mut beside = computes.map(|command| Beside::start(session, command)).transpose()?;
+    let power = Meter::start(energy);
+    let running = Running::start(program, &session.scratch, "program", None)?;
+    let check = || beside.as_mut().map_or(Ok(()), Beside::check);
+    let (exited, _) = await_all(session, vec![running], limit, check)?.remove(0);
+    let watts = power.watts();
     let mut used = exited.used.cpu_seconds();
-    let text = match exited.ended {
-        Ended::Well(text) => text,
-        Ended::Badly(why) => return Ok(Outcome::Failed(why)),
-        Ended::TooSlow => return Ok(Outcome::Timeout),
-    };
+    let text = exited.ended.output()?;
     let line = text.lines().last().unwrap_or_default();
-    let Ok(mut value) = serde_json::from_str::<Value>(line) else {
-        return Ok(Outcome::Failed(format!("its output is not JSON: {line}")));
-    };
+    let mut value: Value = serde_json::from_str(line)
+        .map_err(|_| failed(format!("its output is not JSON: {line}")))?;
     if let Some(other) = beside {
         let reported = value["reported_at"].as_f64().unwrap_or(0.0);
         let window = (reported - value["seconds"].as_f64().unwrap_or(0.0), reported);
-        match other.stop(session, window)? {
-            Ok((found, cpu_seconds)) => {
-                value["beside"] = found;
-                used += cpu_seconds;
-            }
-            Err(why) => return Ok(Outcome::Failed(why)),
-        }
+        let (found, cpu_seconds) = other.stop(session, window)?;
+        value["beside"] = found;
+        used += cpu_seconds;
     }
-    let there = begun.elapsed().as_secs_f64() * process::allowed_cpus().len() as f64;
-    value["others"] = json!(((busy_seconds() - busy - used) / there).clamp(0.0, 1.0));
-    if let Some(joules) = joules {
-        value["watts"] = json!(joules / exited.seconds);
+    value["others"] = json!(meter.others(used));
+    if let Some(watts) = watts {
+        value["watts"] = json!(watts);
     }
-    Ok(Outcome::Done(value))
+    Ok(value)
 }
 
-/// The program that computes: workloads/work.c, which runs until SIGTERM.
-pub struct Beside {
-    running: Running,
-    out: PathBuf,
+/// Return the native command of the program that computes: workloads/work.c, until SIGTERM.
+pub fn command(session: &Session, what: &str, threads: u32) -> anyhow::Result<Vec<OsString>> {
+    let program = workload::compile(session, WORK)?;
+    Ok(words![program, what, "--threads", threads.to_string()])
 }
+
+/// The program that computes.
+pub struct Beside(Background);
 
 impl Beside {
+    /// Start the program, and wait until all its threads compute.
     pub fn start(session: &Session, command: &[OsString]) -> anyhow::Result<Beside> {
-        let running = Running::start(command, &session.scratch, "beside", None)?;
-        Ok(Beside { running, out: session.scratch.path().join("beside.stdout") })
+        let mut process = Background::start(session, "the computing program", command, "beside")?;
+        let out = session.scratch.path().join("beside.stdout");
+        let is_ready = || std::fs::metadata(&out).is_ok_and(|m| m.len() > 0);
+        process.await_ready(session, is_ready)?;
+        Ok(Beside(process))
     }
 
-    /// Return why the program has exited, or `None` if it runs. Must not be called after the exit.
-    pub fn ended(&mut self) -> anyhow::Result<Option<String>> {
-        Ok(self.running.poll()?.map(|exited| match exited.ended {
-            Ended::Badly(why) => format!("the computing program ended: {why}"),
-            _ => "the computing program ended".into(),
-        }))
-    }
-
-    /// Wait until all threads of the program compute. The inner error says why they do not.
-    pub fn await_ready(&mut self, session: &Session) -> anyhow::Result<Result<(), String>> {
-        let deadline = Instant::now() + PATIENCE;
-        while std::fs::metadata(&self.out)?.len() == 0 {
-            if let Some(why) = self.ended()? {
-                return Ok(Err(why));
-            }
-            if Instant::now() > deadline {
-                return Ok(Err("the computing program did not start".into()));
-            }
-            session.signals.wait_for_child(LOOK)?;
-        }
-        Ok(Ok(()))
+    /// Fail if the program has exited.
+    pub fn check(&mut self) -> anyhow::Result<()> {
+        self.0.check()
     }
 
     /// Stop the program. Returns its output, with the rate in `window`, and all its CPU seconds.
-    /// `window`: start and end by CLOCK_MONOTONIC, in seconds. The inner error says what failed.
-    pub fn stop(
-        mut self,
-        session: &Session,
-        window: (f64, f64),
-    ) -> anyhow::Result<Result<(Value, f64), String>> {
-        self.running.ask_to_end();
-        let deadline = Instant::now() + PATIENCE;
-        loop {
-            if let Some(exited) = self.running.poll()? {
-                return Ok(match exited.ended {
-                    Ended::Well(text) => {
-                        read(&text, window).map(|value| (value, exited.used.cpu_seconds()))
-                    }
-                    Ended::Badly(why) => Err(format!("the computing program failed: {why}")),
-                    Ended::TooSlow => Err("the computing program did not end".into()),
-                });
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(Err("the computing program did not end".into()));
-            }
-            session.signals.wait_for_child(left)?;
-        }
+    /// `window`: start and end by CLOCK_MONOTONIC, in seconds.
+    pub fn stop(self, session: &Session, window: (f64, f64)) -> anyhow::Result<(Value, f64)> {
+        let exited = self.0.stop(session)?;
+        let text = exited.ended.output().map_err(|bad| bad.of("the computing program"))?;
+        Ok((read(&text, window).map_err(failed)?, exited.used.cpu_seconds()))
     }
 }
 

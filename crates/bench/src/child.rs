@@ -17,7 +17,7 @@ use anyhow::{Context as _, bail};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
-use super::command::command;
+use super::command::words;
 use super::counters::Used;
 use os::process;
 use runtime::unpack;
@@ -341,13 +341,13 @@ impl Hogs {
     pub fn start(program: &Path) -> anyhow::Result<Hogs> {
         let mut hogs = Hogs::none();
         for cpu in process::allowed_cpus() {
-            hogs.add(program, command!["--cpu", cpu.to_string()])?;
+            hogs.add(program, words!["--cpu", cpu.to_string()])?;
         }
         Ok(hogs)
     }
 
     fn add(&mut self, program: &Path, options: Vec<OsString>) -> anyhow::Result<()> {
-        let command = [command![program, "hog"], options].concat();
+        let command = [words![program, "hog"], options].concat();
         let child =
             prepare(&command).stdout(Stdio::null()).spawn().context("cannot start the CPU hog")?;
         self.0.push(child);
@@ -391,7 +391,7 @@ mod tests {
         let scratch = Scratch::create().expect("a folder");
         // The test's other threads do not block SIGCHLD, and may consume it: keep the limit short.
         let signals = Signals::block();
-        let command = command!["/bin/sh", "-c", script];
+        let command = words!["/bin/sh", "-c", script];
         run(&command, &signals, &scratch, limit).expect("a shell")
     }
 

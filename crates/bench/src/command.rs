@@ -1,19 +1,44 @@
-//! Command lines of measured programs.
+//! Build commands.
 
 use std::ffi::OsString;
+use std::path::Path;
 
-/// Build a command of words, each of a type that `OsString` can be made from.
-macro_rules! command {
-    ($($word:expr),* $(,)?) => { vec![$(std::ffi::OsString::from($word)),*] };
+/// Build a list of words from values of different types: text, paths and words.
+macro_rules! words {
+    ($($word:expr),* $(,)?) => { vec![$(std::ffi::OsString::from(&$word)),*] };
 }
-pub(crate) use command;
+pub(crate) use words;
+
+/// Split a text at its spaces into words.
+pub fn split(text: &str) -> Vec<OsString> {
+    text.split_whitespace().map(OsString::from).collect()
+}
+
+/// Return the words `before`, then `command`.
+pub fn after(before: &[OsString], command: &[OsString]) -> Vec<OsString> {
+    [before, command].concat()
+}
 
 /// Append options that take numbers.
 pub fn add(command: &mut Vec<OsString>, options: &[(&str, f64)]) {
-    command.extend(options.iter().flat_map(|(name, value)| command![name, value.to_string()]));
+    command.extend(options.iter().flat_map(|(name, value)| words![name, value.to_string()]));
 }
 
-/// Return the words as text, for people and for JSON.
-pub fn words<'a>(command: impl IntoIterator<Item = &'a OsString>) -> Vec<String> {
+/// Build the command of a program of workloads/ that runs `pattern`, with options.
+pub fn workload(program: &Path, pattern: &str, options: &[(&str, f64)]) -> Vec<OsString> {
+    let mut command = words![program, pattern];
+    add(&mut command, options);
+    command
+}
+
+/// Return words in front of a command that set environment variables, as NAME=value.
+pub fn with_variable(name: &str, value: impl AsRef<std::ffi::OsStr>) -> Vec<OsString> {
+    let mut setting = OsString::from(format!("{name}="));
+    setting.push(value);
+    words!["env", setting]
+}
+
+/// Format a command for people and for JSON.
+pub fn shown<'a>(command: impl IntoIterator<Item = &'a OsString>) -> Vec<String> {
     command.into_iter().map(|word| word.to_string_lossy().into_owned()).collect()
 }

@@ -3,14 +3,16 @@
 mod resize;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use serde_json::{Value, json};
+use serde_json::json;
 use ui::time::Unit;
 
+use super::command::{after, with_variable, words};
 use super::harness::{BOUND, Compare, Group, Metric, NATIVE, Scenario};
+use super::python::python_with;
 use super::workload::{self, Calibration, SCHEDULE, SPIN, SYNC_OMP};
 use super::{Bench, Common, Session, ml};
 use os::process;
@@ -145,7 +147,7 @@ const TREES: f64 = 100.0;
 
 struct Programs {
     schedule: PathBuf,
-    omp: Option<PathBuf>,
+    omp: PathBuf,
     spin: PathBuf,
     python: PathBuf,
     ml: PathBuf,
@@ -155,93 +157,62 @@ struct Programs {
 }
 
 impl Programs {
-    fn command(&self, program: &str, threads: u32) -> Option<Vec<OsString>> {
-        let mut command: Vec<OsString> = match program {
-            "omp" => vec![self.omp.clone()?.into(), "gomp-barrier".into()],
-            "spin" => vec![self.spin.clone().into(), "pipeline".into()],
-            _ => {
-                vec![
-                    self.python.clone().into(),
-                    self.ml.clone().into(),
-                    "--library".into(),
-                    "histgb".into(),
-                ]
-            }
+    fn command(&self, program: &str, threads: u32) -> Vec<OsString> {
+        let (first, work, rounds) = match program {
+            "omp" => (
+                words![self.omp, "gomp-barrier"],
+                ("--work", BARRIER_US * f64::from(self.cpus) * self.per_us),
+                ("--rounds", BARRIERS * self.scale),
+            ),
+            "spin" => (
+                words![self.spin, "pipeline"],
+                ("--work", STAGE_US * f64::from(threads) * self.per_us),
+                ("--rounds", STAGES * self.scale / f64::from(threads)),
+            ),
+            _ => (
+                words![self.python, self.ml, "--library", "histgb"],
+                ("--rows", ROWS),
+                ("--trees", TREES * self.scale),
+            ),
         };
-        let mut option =
-            |name: &str, value: f64| command.extend([name.into(), value.ceil().to_string().into()]);
-        option("--threads", threads.into());
-        match program {
-            "omp" => {
-                option("--work", BARRIER_US * f64::from(self.cpus) * self.per_us);
-                option("--rounds", BARRIERS * self.scale);
-            }
-            "spin" => {
-                option("--work", STAGE_US * f64::from(threads) * self.per_us);
-                option("--rounds", STAGES * self.scale / f64::from(threads));
-            }
-            _ => {
-                option("--rows", ROWS);
-                option("--trees", TREES * self.scale);
-            }
-        }
-        Some(command)
+        let options = [("--threads", threads.into()), work, rounds];
+        let options = options.map(|(name, value)| words![name, value.ceil().to_string()]);
+        first.into_iter().chain(options.into_iter().flatten()).collect()
     }
+}
 
-    fn scheduled(
-        &self,
-        way: &str,
-        steps: &str,
-        before: &[&str],
-        program: &str,
-        threads: u32,
-    ) -> Option<Vec<OsString>> {
-        let mut command: Vec<OsString> =
-            vec![self.schedule.clone().into(), "--by".into(), way.into()];
-        command.extend(["--steps".into(), steps.into(), "--".into()]);
-        command.extend(before.iter().map(OsString::from));
-        command.extend(self.command(program, threads)?);
-        Some(command)
-    }
+/// Build the command that changes the number of CPUs of `command` in `steps`.
+fn scheduled(schedule: &Path, way: &str, steps: &str, command: &[OsString]) -> Vec<OsString> {
+    after(&words![schedule, "--by", way, "--steps", steps, "--"], command)
 }
 
 pub fn prepare(args: &ElasticArgs, session: &Session) -> anyhow::Result<Bench> {
-    let mut groups =
-        resize::groups(&args.patterns, &args.resize, &args.threads, &args.common, session)?;
-    let mut parameters = json!({ "compiler": workload::compiler_version(session) });
-    let mut notes = Vec::new();
-    if args.patterns.is_empty() || args.patterns.iter().any(|p| NAMES.contains(&p.as_str())) {
-        groups.extend(scheduled(args, session, &mut parameters, &mut notes)?);
-    }
-    Ok(Bench {
+    let mut bench = Bench {
         name: "elastic",
         timeout: args.common.timeout(LIMIT),
-        groups,
-        watches: vec![],
-        parameters,
-        notes,
-        summary: None,
-    })
+        groups: resize::groups(&args.patterns, &args.resize, &args.threads, &args.common, session)?,
+        parameters: json!({ "compiler": workload::compiler_version(session) }),
+        ..Bench::default()
+    };
+    if NAMES.iter().any(|name| super::is_chosen(&args.patterns, name)) {
+        add_scheduled(args, session, &mut bench)?;
+    }
+    Ok(bench)
 }
 
-/// Prepare the patterns whose number of CPUs changes repeatedly. Adds to `parameters` and `notes`.
-fn scheduled(
-    args: &ElasticArgs,
-    session: &Session,
-    parameters: &mut Value,
-    notes: &mut Vec<String>,
-) -> anyhow::Result<Vec<Group>> {
+/// Add the patterns whose number of CPUs changes repeatedly.
+fn add_scheduled(args: &ElasticArgs, session: &Session, bench: &mut Bench) -> anyhow::Result<()> {
     let cpus = session.cpus();
-    let root = process::euid() == 0;
-    let python = args.python.clone().unwrap_or_else(ml::default_python);
-    let has_sklearn = session
-        .output(&[python.clone().into(), "-c".into(), "import sklearn.ensemble".into()])
-        .is_ok();
+    let python =
+        python_with(session, args.python.as_ref(), "sklearn.ensemble", "has no scikit-learn");
+    let omp = workload::compile(session, SYNC_OMP);
+    let without_sklearn = python.as_ref().err().map(|why| format!("{why}"));
+    let without_openmp = omp.is_err().then_some("the compiler does not support OpenMP");
     let programs = Programs {
         schedule: workload::compile(session, SCHEDULE)?,
-        omp: workload::compile(session, SYNC_OMP).ok(),
+        omp: omp.unwrap_or_default(),
         spin: workload::compile(session, SPIN)?,
-        python,
+        python: python.unwrap_or_default(),
         ml: session.scratch.write("ml.py", ml::PROGRAM)?,
         per_us: args.calibration.per_us(session)?,
         cpus,
@@ -251,92 +222,52 @@ fn scheduled(
     let changing =
         args.schedule.clone().unwrap_or_else(|| format!("{cpus}:0.5,{}:0.5", half.ceil()));
     let quota = args.quota.clone().unwrap_or_else(|| half.to_string());
-    let threads =
-        if args.threads.is_empty() { vec![cpus, 16 * cpus] } else { args.threads.clone() };
-    let mut groups = Vec::new();
-    for name in NAMES {
-        let asked = args.patterns.iter().any(|p| p == name);
+    for name in NAMES.into_iter().filter(|name| super::is_chosen(&args.patterns, name)) {
         let (way, program) = name.split_once('-').unwrap_or_default();
-        if !asked && !args.patterns.is_empty() {
+        let needs_root = way != "affinity" && process::euid() != 0 && args.patterns.is_empty();
+        let missing = match program {
+            _ if needs_root => Some("creating cgroups needs root"),
+            "histgb" => without_sklearn.as_deref(),
+            "omp" => without_openmp,
+            _ => None,
+        };
+        if let Some(why) = missing {
+            bench.notes.push(format!("{name} is left out: {why}"));
             continue;
         }
-        if way != "affinity" && !root && !asked {
-            notes.push(format!("{name} is left out: creating cgroups needs root"));
-            continue;
-        }
-        if program == "histgb" && !has_sklearn {
-            notes.push(format!(
-                "{name} is left out: {} has no scikit-learn",
-                programs.python.display()
-            ));
-            continue;
-        }
-        let steps = if way == "quota" { &quota } else { &changing };
-        let bound = if way == "quota" { "quota" } else { "nothing" };
-        for &threads in &threads {
-            let command = |column: &str, threads| {
-                let way = if column == BOUND { bound } else { way };
-                let place = (column == PLACED).then_some(&["env", "OMP_PROC_BIND=true"][..]);
-                programs.scheduled(way, steps, place.unwrap_or_default(), program, threads)
+        let (steps, way_of_bound) =
+            if way == "quota" { (&quota, "quota") } else { (&changing, "nothing") };
+        for threads in super::or_default(&args.threads, [cpus, 16 * cpus]) {
+            let scenario = |column, switch, threads| {
+                let way = if column == BOUND { way_of_bound } else { way };
+                let mut command = programs.command(program, threads);
+                if column == PLACED {
+                    command = after(&with_variable("OMP_PROC_BIND", "true"), &command);
+                }
+                Scenario::of(column, switch, scheduled(&programs.schedule, way, steps, &command))
             };
-            let first = first_cpus(steps).min(cpus);
-            let more = Some(first).filter(|_| args.more && threads > cpus);
-            let list = scenarios(args, &programs, command, threads, more, program != "spin");
-            match list {
-                Some(scenarios) => groups.push(Group {
-                    workload: name.into(),
-                    threads,
-                    scenarios,
-                    ..Group::of(CPU_TIME)
-                }),
-                None => {
-                    notes.push(format!("{name} is left out: the compiler does not support OpenMP"))
+            let mut scenarios = vec![scenario(BOUND, None, cpus), scenario(NATIVE, None, threads)];
+            scenarios.extend(args.common.switches().map(|s| scenario(s, Some(s), threads)));
+            if args.more && threads > cpus {
+                scenarios.push(scenario(FEWER, None, first_cpus(steps).min(cpus)));
+                if program != "spin" {
+                    scenarios.push(scenario(PLACED, None, threads));
                 }
             }
+            let workload = name.into();
+            bench.groups.push(Group { workload, threads, scenarios, ..Group::of(CPU_TIME) });
         }
     }
-    parameters["iterations_per_us"] = json!(programs.per_us);
-    parameters["schedule"] = json!(changing);
-    parameters["quota"] = json!(quota);
-    Ok(groups)
-}
-
-/// Build the columns. `more`: threads of the column `fewer`, with --more. Returns `None` if
-/// `command` does, since the program could not be compiled.
-fn scenarios(
-    args: &ElasticArgs,
-    programs: &Programs,
-    command: impl Fn(&str, u32) -> Option<Vec<OsString>>,
-    threads: u32,
-    more: Option<u32>,
-    is_openmp: bool,
-) -> Option<Vec<Scenario>> {
-    let scenario = |name: &'static str, switch, threads| {
-        command(name, threads).map(|command| Scenario {
-            name,
-            switch,
-            around: vec![],
-            command,
-            effort: None,
-        })
-    };
-    let mut list = vec![scenario(BOUND, None, programs.cpus)?, scenario(NATIVE, None, threads)?];
-    for switch in args.common.switches() {
-        list.push(scenario(switch, Some(switch), threads)?);
-    }
-    if let Some(first) = more {
-        list.push(scenario(FEWER, None, first)?);
-        if is_openmp {
-            list.push(scenario(PLACED, None, threads)?);
-        }
-    }
-    Some(list)
+    bench.parameters["iterations_per_us"] = json!(programs.per_us);
+    bench.parameters["schedule"] = json!(changing);
+    bench.parameters["quota"] = json!(quota);
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::command::shown;
     use super::*;
-    use std::path::Path;
 
     #[test]
     fn schedules() {
@@ -359,7 +290,7 @@ mod tests {
     fn the_work_does_not_depend_on_the_number_of_threads() {
         let programs = Programs {
             schedule: "schedule".into(),
-            omp: Some("omp".into()),
+            omp: "omp".into(),
             spin: "spin".into(),
             python: "python3".into(),
             ml: "ml.py".into(),
@@ -368,9 +299,8 @@ mod tests {
             scale: 0.5,
         };
         let text = |way, program, threads| {
-            let command =
-                programs.scheduled(way, "2:1,1:1", &[], program, threads).unwrap_or_default();
-            command.iter().map(|s| Path::new(s).display().to_string()).collect::<Vec<_>>().join(" ")
+            let command = programs.command(program, threads);
+            shown(&scheduled(&programs.schedule, way, "2:1,1:1", &command)).join(" ")
         };
         assert_eq!(
             text("affinity", "omp", 32),

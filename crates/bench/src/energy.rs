@@ -18,8 +18,13 @@ pub struct Reading(Vec<f64>);
 
 impl Energy {
     /// Find the counters. The error says why none can be read.
-    pub fn open() -> Result<Energy, String> {
+    fn open() -> Result<Energy, String> {
         Energy::open_at(Path::new(FOLDER))
+    }
+
+    /// Find the counters. A note says why none can be read.
+    pub fn open_or_note(notes: &mut Vec<String>) -> Option<Energy> {
+        Energy::open().map_err(|why| notes.push(format!("Energy is not measured: {why}."))).ok()
     }
 
     fn open_at(folder: &Path) -> Result<Energy, String> {

@@ -3,6 +3,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::rc::Rc;
 
 use serde::Serialize;
 use serde_json::Value;
@@ -44,7 +45,7 @@ pub const WALL: &str = "wall_seconds";
 pub const SECONDS: Metric = Metric::ratio(WALL, "seconds");
 
 /// Check the output of a run. Returns what is wrong with it, if anything.
-pub type Check = Box<dyn Fn(&str) -> Option<String>>;
+pub type Check = Rc<dyn Fn(&str) -> Option<String>>;
 
 /// A row of the table: scenarios that run in turns, and so can be compared.
 pub struct Group {
@@ -94,6 +95,12 @@ impl Group {
             scenarios: vec![],
         }
     }
+
+    /// Put words in front of all commands.
+    pub fn around(mut self, words: &[OsString]) -> Group {
+        self.scenarios.iter_mut().for_each(|s| s.around = words.to_vec());
+        self
+    }
 }
 
 /// A column of the table.
@@ -106,6 +113,17 @@ pub struct Scenario {
     pub command: Vec<OsString>,
     /// How to choose the number of rounds. `None`: the command itself has the amount of work.
     pub effort: Option<Effort>,
+}
+
+impl Scenario {
+    /// Return a scenario of a command that has the amount of work itself.
+    pub fn of(
+        name: &'static str,
+        switch: Option<&'static str>,
+        command: Vec<OsString>,
+    ) -> Scenario {
+        Scenario { name, switch, around: vec![], command, effort: None }
+    }
 }
 
 /// How to choose the rounds of a run, for programs where one scenario may take 10,000 times as long
@@ -298,6 +316,11 @@ impl Measured {
         self.cells.iter().find(|c| c.scenario == scenario)
     }
 
+    /// Return whether a cell failed or was too slow.
+    pub fn is_bad(&self) -> bool {
+        self.cells.iter().any(|c| c.state != State::Ok)
+    }
+
     /// Return the largest share of the CPUs that other programs used in any run, or 0 if the
     /// programs do not report it.
     pub fn others(&self) -> f64 {
@@ -311,7 +334,7 @@ impl Cell {
         Cell {
             scenario: scenario.name,
             managed: scenario.switch.is_some(),
-            command: command::words(scenario.around.iter().chain(&scenario.command)),
+            command: command::shown(scenario.around.iter().chain(&scenario.command)),
             ..Cell::default()
         }
     }

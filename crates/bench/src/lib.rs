@@ -5,10 +5,14 @@
 
 mod ab;
 mod adapt;
+mod background;
 mod beside;
 mod child;
+mod chosen;
+mod columns;
 mod command;
 mod counters;
+mod document;
 mod elastic;
 mod energy;
 mod harness;
@@ -20,6 +24,7 @@ mod locks;
 mod machine;
 mod markdown;
 mod mechanisms;
+mod meter;
 mod mixes;
 mod ml;
 mod noise;
@@ -28,8 +33,10 @@ mod output;
 mod postgres;
 mod programs;
 mod progress;
+mod python;
 mod report;
 mod sensitivity;
+mod series;
 mod server;
 mod smt;
 mod specificity;
@@ -56,11 +63,12 @@ use ui::output::Json;
 use ui::time::Unit;
 
 use child::{Ended, Hogs, Interrupted, Scratch, Signals};
-use command::command;
+use chosen::{is_chosen, name_of, or_default};
+use command::words;
 use counters::{Migrations, Process};
 use harness::{BOUND, Counted, Group, NATIVE, Outcome, Ran, Sample, Scenario, Turn, WALL};
 use machine::Machine;
-use mixes::busy_seconds;
+use meter::busy_seconds;
 use output::Outputs;
 use progress::Progress;
 use report::{Options, Report};
@@ -238,13 +246,7 @@ fn scenarios(
     common: &Common,
     command: impl Fn(u32) -> Vec<OsString>,
 ) -> Vec<Scenario> {
-    let scenario = |name, switch, threads| Scenario {
-        name,
-        switch,
-        around: vec![],
-        command: command(threads),
-        effort: None,
-    };
+    let scenario = |name, switch, threads| Scenario::of(name, switch, command(threads));
     let mut list: Vec<Scenario> =
         bound.map(|cpus| scenario(BOUND, None, cpus)).into_iter().collect();
     list.push(scenario(NATIVE, None, threads));
@@ -363,11 +365,11 @@ impl Session {
     /// Return the words of `lissom run` in front of a command. With the last argument, the command
     /// writes statistics, which `statistics` reads.
     fn under_lissom(&self, switch: &str, options: &[&str], told: bool) -> Vec<OsString> {
-        let mut command = command![&self.lissom, "run", format!("--switch={switch}")];
+        let mut command = words![&self.lissom, "run", format!("--switch={switch}")];
         command.extend(options.iter().map(OsString::from));
         if told {
             let file = self.scratch.path().join(STATISTICS);
-            command.extend(command!["--stats=json", "--stats-file", file]);
+            command.extend(words!["--stats=json", "--stats-file", file]);
         }
         command.push("--".into());
         command
@@ -430,7 +432,7 @@ impl Session {
         }
         command.extend(scenario.command.iter().cloned());
         if let Some(rounds) = rounds {
-            command.extend(command!["--rounds", rounds.to_string()]);
+            command.extend(words!["--rounds", rounds.to_string()]);
         }
         let beside = group.beside.as_ref().filter(|_| scenario.name != harness::BOUND);
         let mut hogs = match beside {
@@ -453,15 +455,14 @@ impl Session {
         if let (Outcome::Done(sample), Some(all), None) = (&mut outcome, &group.beside, beside) {
             sample.value *= all.factor;
         }
-        let told = watched.then(|| self.statistics()).flatten();
+        let ran = self.ran(outcome, watched);
         let counted = (turn == Turn::WarmUp).then(|| Counted {
             seconds: process.seconds,
             cpu_seconds: process.used.cpu_seconds(),
             migrations: migrations.as_mut().and_then(|m| m.read().ok()),
-            waits: told.as_ref().and_then(waits),
+            waits: ran.statistics.as_ref().and_then(waits),
         });
-        let native_because = told.as_ref().and_then(native_because);
-        Ok(Ran { outcome, statistics: told, native_because, counted })
+        Ok(Ran { counted, ..ran })
     }
 }
 
@@ -546,7 +547,7 @@ fn confined(cpus: u32) -> Vec<OsString> {
     if cpus as usize >= all.len() {
         return vec![];
     }
-    command!["taskset", "-c", all.iter().take(cpus as usize).join(",")]
+    words!["taskset", "-c", all.iter().take(cpus as usize).join(",")]
 }
 
 /// Append the number of CPUs to a workload's name, if --cpus was given.
@@ -573,7 +574,7 @@ mod tests {
 
     /// Return the command that runs a shell script.
     pub fn shell(script: &str) -> Vec<OsString> {
-        command!["sh", "-c", script]
+        words!["sh", "-c", script]
     }
 
     #[test]

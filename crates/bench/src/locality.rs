@@ -1,15 +1,14 @@
 //! `lissom bench locality`: the indirect cost of a context switch, in caches and TLBs.
 
-use std::ffi::OsString;
-
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
 
-use super::harness::{Compare, Group, Metric, NATIVE, Scenario};
+use super::command;
+use super::harness::{Compare, Group, Metric};
 use super::switch::one_cpu;
 use super::workload::{self, LOCALITY};
-use super::{Bench, Common, Session};
+use super::{Bench, Common, Session, scenarios};
 
 /// Measure the cost of a context switch in caches and TLBs
 ///
@@ -61,47 +60,33 @@ pub fn prepare(args: &LocalityArgs, session: &Session) -> anyhow::Result<Bench> 
     let program = workload::compile(session, LOCALITY)?;
     let around = one_cpu()?;
     let mut groups = Vec::new();
-    let wanted = PATTERNS
-        .iter()
-        .filter(|p| args.patterns.is_empty() || args.patterns.iter().any(|n| n == *p));
-    for pattern in wanted {
-        for &kib in &args.kib {
-            for &threads in &args.threads {
-                let mut command: Vec<OsString> = vec![program.clone().into(), (*pattern).into()];
-                let seconds = SECONDS * args.common.scale;
+    for pattern in PATTERNS.iter().filter(|p| super::is_chosen(&args.patterns, p)) {
+        for (&kib, &threads) in
+            args.kib.iter().flat_map(|k| args.threads.iter().map(move |t| (k, t)))
+        {
+            let command = |threads: u32| {
                 let options = [
                     ("--threads", f64::from(threads)),
                     ("--work", f64::from(kib)),
-                    ("--seconds", seconds),
+                    ("--seconds", SECONDS * args.common.scale),
                 ];
-                workload::add(&mut command, &options);
-                let scenario = |name, switch| Scenario {
-                    name,
-                    switch,
-                    around: around.clone(),
-                    command: command.clone(),
-                    effort: None,
-                };
-                let mut scenarios = vec![scenario(NATIVE, None)];
-                scenarios
-                    .extend(args.common.switches().map(|switch| scenario(switch, Some(switch))));
-                groups.push(Group {
-                    workload: format!("{pattern}, {}", size(kib)),
-                    threads,
-                    scenarios,
-                    ..Group::of(INDIRECT)
-                });
-            }
+                command::workload(&program, pattern, &options)
+            };
+            let group = Group {
+                workload: format!("{pattern}, {}", size(kib)),
+                threads,
+                scenarios: scenarios(threads, None, &args.common, command),
+                ..Group::of(INDIRECT)
+            };
+            groups.push(group.around(&around));
         }
     }
     Ok(Bench {
         name: "locality",
         timeout: args.common.timeout(60.0),
         groups,
-        watches: vec![],
         parameters: json!({ "kib": args.kib, "compiler": workload::compiler_version(session) }),
-        notes: vec![],
-        summary: None,
+        ..Bench::default()
     })
 }
 

@@ -1,16 +1,17 @@
 //! `lissom bench locks`: glibc's mutex, locks of the literature in its place, and lissom.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
 
-use super::harness::{Group, NATIVE, Scenario};
+use super::command::words;
+use super::harness::{BOUND, Group, NATIVE, Scenario};
 use super::programs;
 use super::sync;
 use super::workload::{self, Calibration, LOCKS};
-use super::{Bench, Common, Session, scenarios};
+use super::{Bench, Common, Session};
 
 /// Compare lissom with other locks in place of glibc's mutex
 ///
@@ -85,26 +86,20 @@ pub fn prepare(args: &LocksArgs, session: &Session) -> anyhow::Result<Bench> {
     for name in PROGRAMS.into_iter().filter(|p| named(p)) {
         groups.extend(of_program(name, args, session, &preload)?);
     }
-    let patterns: Vec<_> =
-        PATTERNS.iter().filter(|p| args.names.is_empty() || named(p.0)).collect();
+    let patterns: Vec<_> = PATTERNS.iter().filter(|p| super::is_chosen(&args.names, p.0)).collect();
     // Programs have their own work and need no calibration.
     let per_us = if patterns.is_empty() { 0.0 } else { args.calibration.per_us(session)? };
-    let threads = if args.threads.is_empty() { vec![2, 8, 32] } else { args.threads.clone() };
-    for &&(name, rounds) in &patterns {
+    for (name, rounds) in patterns {
         let rounds = (rounds * args.common.scale).ceil().to_string();
-        // Each number of threads has its own command, but the program is compiled only once.
-        let cpus = session.cpus();
-        let mut commands = std::collections::BTreeMap::new();
-        for threads in threads.iter().copied().chain([cpus]) {
-            let mut command = sync::timed(name, session, threads, per_us)?;
-            command.extend(["--rounds".into(), rounds.clone().into()]);
-            commands.insert(threads, command);
-        }
-        for &threads in &threads {
+        let command = |threads| -> anyhow::Result<Vec<OsString>> {
+            Ok([sync::timed(name, session, threads, per_us)?, words!["--rounds", rounds]].concat())
+        };
+        let few = command(session.cpus())?;
+        for threads in super::or_default(&args.threads, [2, 8, 32]) {
             groups.push(Group {
-                workload: name.into(),
+                workload: (*name).into(),
                 threads,
-                scenarios: columns(threads, cpus, args, &preload, |t| commands[&t].clone()),
+                scenarios: columns(args, &preload, &few, &command(threads)?),
                 ..Group::of(sync::TIME)
             });
         }
@@ -113,10 +108,8 @@ pub fn prepare(args: &LocksArgs, session: &Session) -> anyhow::Result<Bench> {
         name: "locks",
         timeout: args.common.timeout(LIMIT),
         groups,
-        watches: vec![],
         parameters: json!({ "iterations_per_us": per_us, "compiler": workload::compiler_version(session) }),
-        notes: vec![],
-        summary: None,
+        ..Bench::default()
     })
 }
 
@@ -124,67 +117,53 @@ fn of_program(
     name: &str,
     args: &LocksArgs,
     session: &Session,
-    preload: &OsString,
+    preload: &OsStr,
 ) -> anyhow::Result<Vec<Group>> {
     let program = programs::paper(name, session, args.common.scale)?;
     let cpus = session.cpus();
-    let threads = if args.threads.is_empty() { vec![4 * cpus] } else { args.threads.clone() };
+    let few = (program.command)(cpus);
     let group = |threads| Group {
-        workload: program.name.clone(),
-        threads,
-        check: program.check.as_ref().map(programs::shared),
         limit: Some(args.common.timeout(LIMIT)),
-        scenarios: columns(threads, cpus, args, preload, |t| (program.command)(t)),
-        ..Group::of(program.metric)
+        scenarios: columns(args, preload, &few, &(program.command)(threads)),
+        ..program.group(threads)
     };
-    Ok(threads.into_iter().map(group).collect())
+    Ok(super::or_default(&args.threads, [4 * cpus]).into_iter().map(group).collect())
 }
 
-/// Build the columns: the bound, native, each of the locks, and lissom.
+/// Build the columns: the bound, native, each of the locks, and lissom. `few`, `many`: the command
+/// with one thread per CPU, and with `threads`.
 fn columns(
-    threads: u32,
-    cpus: u32,
     args: &LocksArgs,
-    preload: &OsString,
-    command: impl Fn(u32) -> Vec<OsString>,
+    preload: &OsStr,
+    few: &[OsString],
+    many: &[OsString],
 ) -> Vec<Scenario> {
-    let mut list = scenarios(threads, Some(cpus), &args.common, &command);
-    let at = list.iter().position(|s| s.name == NATIVE).map_or(list.len(), |i| i + 1);
-    list.splice(at..at, NAMES.map(|lock| with_lock(lock, preload, &command(threads))));
-    list
-}
-
-fn with_lock(name: &'static str, preload: &OsString, command: &[OsString]) -> Scenario {
-    let around = vec!["env".into(), format!("LOCK={name}").into(), preload.clone()];
-    Scenario { name, switch: None, around, command: command.to_vec(), effort: None }
+    let scenario = |name, switch| Scenario::of(name, switch, many.to_vec());
+    let with_lock = |name| Scenario {
+        around: words!["env", format!("LOCK={name}"), preload],
+        ..scenario(name, None)
+    };
+    [Scenario::of(BOUND, None, few.to_vec()), scenario(NATIVE, None)]
+        .into_iter()
+        .chain(NAMES.map(with_lock))
+        .chain(args.common.switches().map(|switch| scenario(switch, Some(switch))))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::chosen::tests::parse;
     use super::*;
-    use clap::Parser as _;
-
-    #[derive(clap::Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: LocksArgs,
-    }
 
     #[test]
     fn locks_stand_between_native_and_lissom() {
-        let line = "locks parsec-dedup --switch auto".split(' ');
-        let args = Line::try_parse_from(line).expect("good options").args;
-        let list = columns(8, 2, &args, &"LD_PRELOAD=/p".into(), |t| vec![t.to_string().into()]);
+        let args = parse("parsec-dedup --switch auto").expect("good options");
+        let list = columns(&args, "LD_PRELOAD=/p".as_ref(), &words!["2"], &words!["8"]);
         let names: Vec<&str> = list.iter().map(|s| s.name).collect();
         assert_eq!(names, ["bound", "native", "adaptive", "mutexee", "mcs-tp", "shfllock", "auto"]);
         assert_eq!((&list[0].command, &list[5].command), (&vec!["2".into()], &vec!["8".into()]));
-        assert!(Line::try_parse_from(["locks", "npb-ep"]).is_err());
-    }
-
-    #[test]
-    fn the_library_is_told_which_lock() {
-        let scenario = with_lock("mutexee", &"LD_PRELOAD=/p".into(), &["sync".into()]);
-        assert_eq!(scenario.around, ["env", "LOCK=mutexee", "LD_PRELOAD=/p"]);
-        assert!(scenario.switch.is_none());
+        assert_eq!(list[3].around, ["env", "LOCK=mutexee", "LD_PRELOAD=/p"]);
+        assert!(list[3].switch.is_none());
+        assert!(parse::<LocksArgs>("npb-ep").is_err());
     }
 }

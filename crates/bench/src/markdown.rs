@@ -62,7 +62,7 @@ fn row(group: &Measured) -> String {
     line(&fields)
 }
 
-fn value(cell: &Cell) -> String {
+pub fn value(cell: &Cell) -> String {
     match (cell.state, &cell.value) {
         (State::Timeout, Some(value)) if cell.at_least.is_some() => {
             format!(">={}", number(value.median))

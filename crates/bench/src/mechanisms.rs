@@ -6,6 +6,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
 
+use super::command::with_variable;
 use super::harness::{BOUND, Effort, Group, Metric, NATIVE, Scenario};
 use super::sync::{self, TIME};
 use super::workload::Calibration;
@@ -71,8 +72,7 @@ pub fn prepare(args: &MechanismsArgs, session: &Session) -> anyhow::Result<Bench
     let per_us = args.calibration.per_us(session)?;
     let timeout = args.common.timeout(LIMIT);
     let (mut groups, mut notes) = (Vec::new(), Vec::new());
-    let wanted = |n: &&&str| args.programs.is_empty() || args.programs.iter().any(|p| p == **n);
-    for name in SYNC.iter().chain(&SPIN).filter(wanted) {
+    for name in SYNC.iter().chain(&SPIN).filter(|n| super::is_chosen(&args.programs, n)) {
         for &threads in &args.threads {
             let command = |threads| -> anyhow::Result<(Vec<OsString>, Metric, f64)> {
                 if SYNC.contains(name) {
@@ -96,10 +96,9 @@ pub fn prepare(args: &MechanismsArgs, session: &Session) -> anyhow::Result<Bench
         name: "mechanisms",
         timeout,
         groups,
-        watches: vec![],
         parameters: json!({ "iterations_per_us": per_us }),
         notes,
-        summary: None,
+        ..Bench::default()
     })
 }
 
@@ -111,22 +110,17 @@ fn group(
     limit: f64,
     scale: f64,
 ) -> Group {
-    let effort = |units| Some(Effort { rounds: u64::MAX, units, limit, aim: AIM * scale });
     let scenario = |name, switch, around, command: &Vec<OsString>, units| Scenario {
-        name,
-        switch,
         around,
-        command: command.clone(),
-        effort: effort(units),
+        effort: Some(Effort { rounds: u64::MAX, units, limit, aim: AIM * scale }),
+        ..Scenario::of(name, switch, command.clone())
     };
     let mut scenarios = vec![
         scenario(BOUND, None, vec![], &few, units_of_few),
         scenario(NATIVE, None, vec![], &many, units),
     ];
     scenarios.extend(COLUMNS.map(|(name, switch, setting)| {
-        let around = setting.map_or(vec![], |(variable, value)| {
-            vec!["env".into(), format!("{variable}={value}").into()]
-        });
+        let around = setting.map_or(vec![], |(name, value)| with_variable(name, value));
         scenario(name, Some(switch), around, &many, units)
     }));
     let environment: &[&str] = if name == "omp-active" { &["OMP_WAIT_POLICY=active"] } else { &[] };

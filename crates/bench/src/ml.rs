@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::command::{add, command};
+use super::command::{add, words};
 use super::harness::{Group, Metric};
 use super::{Bench, Common, Session, scenarios};
 
@@ -89,7 +89,7 @@ pub fn prepare(args: &MlArgs, session: &Session) -> anyhow::Result<Bench> {
     for (library, rows) in libraries.iter().flat_map(|l| args.rows.iter().map(move |r| (l, r))) {
         let name = library.names().0;
         let command = |threads: u32| {
-            let mut command = command![&python, &program, "--library", name];
+            let mut command = words![&python, &program, "--library", name];
             let numbers =
                 [("--threads", threads.into()), ("--trees", trees), ("--rows", (*rows).into())];
             add(&mut command, &numbers);
@@ -126,7 +126,7 @@ pub fn default_python() -> PathBuf {
 }
 
 fn probe(session: &Session, python: &Path, libraries: &[Library]) -> anyhow::Result<Value> {
-    let mut command = command![python, "-c", PROBE, "numpy"];
+    let mut command = words![python, "-c", PROBE, "numpy"];
     command.extend(libraries.iter().map(|l| l.names().1.into()));
     let output =
         session.output(&command).context("cannot run Python; --python selects another one")?;

@@ -7,7 +7,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
 
-use super::command::{add, command};
+use super::command::{add, words};
 use super::harness::{Group, Metric, Scenario};
 use super::workload::{self, OMP_LOOPS};
 use super::{Bench, Common, Session, scenarios};
@@ -99,7 +99,7 @@ impl Pattern {
         } else {
             (1.0, (self.iterations * scale).ceil())
         };
-        let mut command = command![program, self.workload];
+        let mut command = words![program, self.workload];
         let options = [
             ("--threads", f64::from(threads)),
             ("--rounds", rounds),
@@ -121,7 +121,7 @@ impl Pattern {
         let mut list = scenarios(threads, Some(session.cpus()), &args.common, command);
         let variant = |s: &Scenario| {
             let (name, setting) = self.variant(s.switch?)?;
-            let (around, command) = (command!["env", setting], s.command.clone());
+            let (around, command) = (words!["env", setting], s.command.clone());
             Some(Scenario { name, switch: s.switch, around, command, effort: None })
         };
         let variants: Vec<Scenario> = list.iter().filter_map(variant).collect();
@@ -152,13 +152,13 @@ pub fn prepare(args: &OmpArgs, session: &Session) -> anyhow::Result<Bench> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::command::words;
+    use super::super::command::shown;
     use super::*;
 
     #[test]
     fn a_loop_is_made_shorter_and_many_loops_fewer() {
         let text =
-            |pattern: &Pattern| words(&pattern.command(Path::new("omp_loops"), 8, 0.1)).join(" ");
+            |pattern: &Pattern| shown(&pattern.command(Path::new("omp_loops"), 8, 0.1)).join(" ");
         assert_eq!(
             text(&PATTERNS[0]),
             "omp_loops dynamic --threads 8 --rounds 1 --iterations 30000 --kib 256"

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 
-use super::command::command;
+use super::command::words;
 use super::{STATISTICS, Session, in_path};
 use os::process;
 
@@ -48,12 +48,12 @@ impl Postgres {
             chown(&folder, Some(uid), Some(gid))?;
             chown(session.scratch.write(STATISTICS, "")?, Some(uid), Some(gid))?;
             let ids = (format!("--reuid={uid}"), format!("--regid={gid}"));
-            user = command!["setpriv", ids.0, ids.1, "--clear-groups"];
+            user = words!["setpriv", ids.0, ids.1, "--clear-groups"];
         }
         let server = Postgres { bin, folder, user };
         let mut init = server.user.clone();
-        init.extend(command![server.bin.join("initdb"), "-D", server.folder.join("data")]);
-        init.extend(command!["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8"]);
+        init.extend(words![server.bin.join("initdb"), "-D", server.folder.join("data")]);
+        init.extend(words!["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8"]);
         init.push("--locale=C".into());
         session.output(&init)?;
         // Create pgbench's tables with a server that exits with the script.
@@ -63,8 +63,8 @@ impl Postgres {
             for i in $(seq 200); do "$bin/pg_isready" -q -h "$PWD" && break; sleep 0.1; done
             "$bin/pgbench" -i -q -s "$SCALE" -h "$PWD" -U postgres postgres
         "#;
-        let mut fill = command!["env", format!("SCALE={SCALE}"), "sh", "-ec", script, "sh"];
-        fill.extend(command![&server.folder, &server.bin]);
+        let mut fill = words!["env", format!("SCALE={SCALE}"), "sh", "-ec", script, "sh"];
+        fill.extend(words![&server.folder, &server.bin]);
         fill.extend(server.user.iter().cloned().chain(server.command(4)));
         session.output(&fill)?;
         Ok(server)
@@ -72,11 +72,11 @@ impl Postgres {
 
     /// Return the server's command for `connections` connections.
     pub fn command(&self, connections: u32) -> Vec<OsString> {
-        let mut command = command![self.bin.join("postgres"), "-D", self.folder.join("data")];
-        command.extend(command!["-k", &self.folder]);
+        let mut command = words![self.bin.join("postgres"), "-D", self.folder.join("data")];
+        command.extend(words!["-k", &self.folder]);
         let connections = format!("max_connections={}", connections + 10);
         for setting in ["listen_addresses=", "fsync=off", "autovacuum=off", &connections] {
-            command.extend(command!["-c", setting]);
+            command.extend(words!["-c", setting]);
         }
         command
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 
 use super::Session;
-use super::command::{add, command};
+use super::command::{add, words};
 use super::spin::{SpinArgs, variants};
 use super::watch::{Watch, What, is_missing};
 use super::workload::{self, SPIN};
@@ -67,7 +67,7 @@ fn short(args: &SpinArgs) -> Way {
 
 /// Return the words in front of `lissom run --spin=observe` that set the time between two scans.
 pub fn scan_every(period: Duration) -> Vec<OsString> {
-    command!["env", format!("{}={}", abi::ENV_SPIN_PERIOD, period.as_micros())]
+    words!["env", format!("{}={}", abi::ENV_SPIN_PERIOD, period.as_micros())]
 }
 
 pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>> {
@@ -81,11 +81,11 @@ pub fn watches(args: &SpinArgs, session: &Session) -> anyhow::Result<Vec<Watch>>
     for way in [for_ever(args), short(args)] {
         for (lock, pause) in variants(&locks, args) {
             for switch in args.common.switches() {
-                let mut command = command![&spin, "sensitivity", "--lock", lock];
-                command.extend(command!["--threads", THREADS, "--hold", way.hold]);
+                let mut command = words![&spin, "sensitivity", "--lock", lock];
+                command.extend(words!["--threads", THREADS, "--hold", way.hold]);
                 add(&mut command, &[("--seconds", way.seconds), ("--rounds", way.holds)]);
                 command.extend(pause.option().map(OsString::from));
-                let mut outside = command![TASKSET, "-c", cpu.to_string()];
+                let mut outside = words![TASKSET, "-c", cpu.to_string()];
                 outside.extend(scan_every(args.period));
                 watches.push(Watch {
                     what: way.what,

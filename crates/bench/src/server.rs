@@ -8,7 +8,7 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::{Value, json};
 
-use super::command::{add, command};
+use super::command::{add, words};
 use super::harness::{BOUND, Group, Metric, Scenario};
 use super::postgres::Postgres;
 use super::workload::{self, SCHEDULE};
@@ -202,7 +202,7 @@ fn around(
     threads: u32,
     rate: Option<f64>,
 ) -> Vec<OsString> {
-    let mut command = command![&session.lissom, "load"];
+    let mut command = words![&session.lissom, "load"];
     command.extend(server.load(threads));
     let rate = rate.map(|rate| ("--rate", rate));
     add(&mut command, &[("--seconds", 3.0 * args.common.scale)]);
@@ -214,7 +214,7 @@ fn around(
         }
         Place::Quota(quota) => ("quota", quota.to_string()),
     };
-    command.extend(command!["--", schedule, "--by", by, "--steps", steps, "--"]);
+    command.extend(words!["--", schedule, "--by", by, "--steps", steps, "--"]);
     command.extend(server.become_user());
     command
 }
@@ -266,7 +266,7 @@ impl Memcached {
 
 impl Server for Memcached {
     fn load(&self, _threads: u32) -> Vec<OsString> {
-        command!["memcached", "--connections", self.connections.to_string()]
+        words!["memcached", "--connections", self.connections.to_string()]
     }
 
     fn become_user(&self) -> Vec<OsString> {
@@ -274,14 +274,14 @@ impl Server for Memcached {
     }
 
     fn command(&self, threads: u32) -> Vec<OsString> {
-        let mut command = command![&self.program];
+        let mut command = words![&self.program];
         // memcached refuses to run as root without `-u root`.
         if process::euid() == 0 {
-            command.extend(command!["-u", "root"]);
+            command.extend(words!["-u", "root"]);
         }
-        command.extend(command!["-l", "127.0.0.1", "-p", "{port}", "-U", "0", "-m", "1024"]);
+        command.extend(words!["-l", "127.0.0.1", "-p", "{port}", "-U", "0", "-m", "1024"]);
         let (connections, threads) = (self.connections + 100, threads.to_string());
-        command.extend(command!["-c", connections.to_string(), "-t", threads]);
+        command.extend(words!["-c", connections.to_string(), "-t", threads]);
         command
     }
 
@@ -294,9 +294,9 @@ impl Server for Memcached {
 
 impl Server for Postgres {
     fn load(&self, threads: u32) -> Vec<OsString> {
-        let mut command = command!["pgbench", "--user", "postgres"];
-        command.extend(command!["--clients", threads.to_string()]);
-        command.extend(command!["--bin", &self.bin, "--socket", &self.folder]);
+        let mut command = words!["pgbench", "--user", "postgres"];
+        command.extend(words!["--clients", threads.to_string()]);
+        command.extend(words!["--bin", &self.bin, "--socket", &self.folder]);
         command
     }
 

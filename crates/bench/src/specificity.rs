@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use fastrand::Rng;
 
 use super::Session;
-use super::command::{add, command};
+use super::command::{add, words};
 use super::programs;
 use super::sensitivity::scan_every;
 use super::spin::SpinArgs;
@@ -74,7 +74,7 @@ fn of_npb(name: &'static str, args: &SpinArgs, session: &Session) -> anyhow::Res
     let cpus = session.cpus();
     let samples = args.samples.unwrap_or((SAMPLES_OF_NPB * scale).ceil() as u64);
     let seconds = samples as f64 * args.period.as_secs_f64() / f64::from(cpus);
-    let mut command = command!["env", "OMP_WAIT_POLICY=passive"];
+    let mut command = words!["env", "OMP_WAIT_POLICY=passive"];
     command.extend((program.command)(THREADS_A_CPU * cpus));
     add(&mut command, &[("--seconds", seconds.clamp(SECONDS.0, SECONDS.1))]);
     let watch = |switch| Watch {
@@ -106,7 +106,7 @@ fn of_others(
     if python.components().count() > 1 {
         python = std::path::absolute(&python).context("--python")?; // for use in another folder
     }
-    let import = command![&python, "-c", "import numpy"];
+    let import = words![&python, "-c", "import numpy"];
     let has_numpy = session.output(&import).is_ok();
     let mut watches = Vec::new();
     for &(name, process, script) in PROGRAMS.iter().filter(|p| wanted(p.0)) {
@@ -143,7 +143,7 @@ fn command(folder: &Path, python: &Path, script: &str) -> Vec<OsString> {
     let mut python_set = OsString::from("PYTHON=");
     python_set.push(python);
     let threads = "OPENBLAS_NUM_THREADS=1";
-    command!["env", "-C", folder, threads, python_set, "sh", "-c", script]
+    words!["env", "-C", folder, threads, python_set, "sh", "-c", script]
 }
 
 /// Generate `bytes` of lines of words, or a few more, which compress and sort well. The text is

@@ -9,7 +9,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use serde_json::json;
 
-use super::command::{add, command};
+use super::command::{add, words};
 use super::harness::{BOUND, Effort, Group, Metric};
 use super::workload::{self, Calibration, Program, SPIN, SPIN_OMP, SYNC_OMP};
 use super::{Bench, Common, Session, scenarios, sensitivity, specificity, sync};
@@ -372,10 +372,10 @@ impl Pattern {
         cpus: u32,
         per_us: f64,
     ) -> Vec<OsString> {
-        let mut command = command![program];
+        let mut command = words![program];
         command.extend(self.command.iter().chain(&pause.option()).map(OsString::from));
         if let Some(lock) = lock {
-            command.extend(command!["--lock", lock]);
+            command.extend(words!["--lock", lock]);
         }
         add(&mut command, &[("--threads", threads.into())]);
         match self.work {
@@ -408,7 +408,7 @@ impl Pattern {
 
 #[cfg(test)]
 mod tests {
-    use super::super::command::words;
+    use super::super::command::shown;
     use super::*;
     use clap::Parser;
     use itertools::Itertools as _;
@@ -426,7 +426,7 @@ mod tests {
     }
 
     fn commands(group: &Group) -> Vec<String> {
-        group.scenarios.iter().map(|s| words(&s.command).join(" ")).collect()
+        group.scenarios.iter().map(|s| shown(&s.command).join(" ")).collect()
     }
 
     #[test]

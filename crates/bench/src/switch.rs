@@ -7,10 +7,11 @@ use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde_json::json;
 
-use super::harness::{BOUND, Group, NATIVE, Scenario};
+use super::command::{self, words};
+use super::harness::Group;
 use super::sync::TIME;
 use super::workload::{self, Calibration, SWITCH};
-use super::{Bench, Common, Session};
+use super::{Bench, Common, Session, scenarios};
 use os::process;
 
 /// Measure the cost of a context switch by itself, on one CPU
@@ -57,48 +58,35 @@ pub fn prepare(args: &SwitchArgs, session: &Session) -> anyhow::Result<Bench> {
     let per_us = args.calibration.per_us(session)?;
     let program = workload::compile(session, SWITCH)?;
     let around = one_cpu()?;
-    let wanted =
-        |p: &&(&str, f64, f64)| args.patterns.is_empty() || args.patterns.iter().any(|n| n == p.0);
     let mut groups = Vec::new();
-    for &(name, us, rounds) in PATTERNS.iter().filter(wanted) {
-        let command = |threads: u32| -> Vec<OsString> {
-            let mut command: Vec<OsString> = vec![program.clone().into(), name.into()];
+    for &(name, us, rounds) in PATTERNS.iter().filter(|p| super::is_chosen(&args.patterns, p.0)) {
+        let command = |threads: u32| {
             let options = [
                 ("--threads", f64::from(threads)),
                 ("--work", (us * per_us).round()),
                 ("--rounds", (rounds * args.common.scale).ceil()),
             ];
-            workload::add(&mut command, &options);
-            command
+            command::workload(&program, name, &options)
         };
-        for &threads in &args.threads {
-            let scenario = |name, switch, threads| Scenario {
-                name,
-                switch,
-                around: around.clone(),
-                command: command(threads),
-                effort: None,
-            };
-            let mut scenarios = vec![scenario(BOUND, None, 1), scenario(NATIVE, None, threads)];
-            scenarios.extend(
-                args.common.switches().map(|switch| scenario(switch, Some(switch), threads)),
-            );
-            groups.push(Group { workload: name.into(), threads, scenarios, ..Group::of(TIME) });
-        }
+        let group = |&threads: &u32| Group {
+            workload: name.into(),
+            threads,
+            scenarios: scenarios(threads, Some(1), &args.common, command),
+            ..Group::of(TIME)
+        };
+        groups.extend(args.threads.iter().map(|threads| group(threads).around(&around)));
     }
     Ok(Bench {
         name: "switch",
         timeout: args.common.timeout(60.0),
         groups,
-        watches: vec![],
         parameters: json!({ "iterations_per_us": per_us, "compiler": workload::compiler_version(session) }),
-        notes: vec![],
-        summary: None,
+        ..Bench::default()
     })
 }
 
 /// Return the words in front of a command that restrict it to the first CPU of this process.
 pub fn one_cpu() -> anyhow::Result<Vec<OsString>> {
     let cpu = process::allowed_cpus().first().copied().context("no CPU")?;
-    Ok(vec!["taskset".into(), "-c".into(), cpu.to_string().into()])
+    Ok(words!["taskset", "-c", cpu.to_string()])
 }

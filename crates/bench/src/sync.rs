@@ -8,7 +8,7 @@ use clap::Args;
 use itertools::Itertools as _;
 use serde_json::json;
 
-use super::command::{add, command};
+use super::command::{add, words};
 use super::harness::{Compare, Group, Metric};
 use super::workload::{self, Calibration, Program, SYNC, SYNC_OMP};
 use super::{Bench, Common, Session, scenarios};
@@ -236,7 +236,7 @@ impl Pattern {
         };
         let work = ("--work", (work * per_us).round());
         let outside = ("--outside", (self.outside_us * per_us).round());
-        let mut command = command![program, self.workload];
+        let mut command = words![program, self.workload];
         add(&mut command, &[("--threads", threads.into()), work, outside, length]);
         command
     }
@@ -244,14 +244,14 @@ impl Pattern {
 
 #[cfg(test)]
 mod tests {
-    use super::super::command::words;
+    use super::super::command::shown;
     use super::*;
 
     #[test]
     fn the_work_of_a_round_does_not_depend_on_the_number_of_threads() {
         let text = |pattern: &Pattern, threads| {
             let command = pattern.command(Path::new("sync"), threads, 4, 500.0, 0.5);
-            words(&command).join(" ")
+            shown(&command).join(" ")
         };
         assert_eq!(
             text(&PATTERNS[0], 2),

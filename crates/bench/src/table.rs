@@ -98,7 +98,7 @@ fn row(label: &str, cells: &[Cell], show: impl Fn(&Cell) -> Option<String>) -> S
     format!("{label:>LABEL$}{}", shown.collect::<String>()).trim_end().to_string()
 }
 
-fn value(cell: &Cell) -> String {
+pub fn value(cell: &Cell) -> String {
     let mark = if cell.native_because.is_some() { "*" } else { "" };
     match (cell.state, &cell.value) {
         (State::Timeout, Some(value)) if cell.at_least.is_some() => {

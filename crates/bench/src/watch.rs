@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::Session;
 use super::child::{self, Ended};
-use super::command::words;
+use super::command::shown;
 use super::harness::Spread;
 use super::markdown::{head, line};
 use super::table::number;
@@ -189,7 +189,7 @@ impl Watched {
             what,
             name: name.into(),
             switch,
-            command: words(command),
+            command: shown(command),
             state: Watching::Ok,
             error: None,
             runs: 0,

@@ -8,8 +8,7 @@ use clap::Args;
 use include_dir::{Dir, include_dir};
 
 use super::Session;
-pub use super::command::add;
-use super::command::command;
+use super::command::words;
 
 /// The name of a source file without its `.c`, and extra compiler flags. The flags follow the
 /// source on the command line, as libraries must.
@@ -64,9 +63,9 @@ pub fn compile(session: &Session, program: Program) -> anyhow::Result<PathBuf> {
         SOURCES.extract(folder).context("cannot write the workloads' sources")?;
         session.scratch.write("abi.h", ABI)?;
     }
-    let mut command = command![compiler(), "-std=gnu11", "-O2", folder.join(format!("{name}.c"))];
+    let mut command = words![compiler(), "-std=gnu11", "-O2", folder.join(format!("{name}.c"))];
     command.extend(flags.iter().map(OsString::from));
-    command.extend(command!["-o", &built]);
+    command.extend(words!["-o", &built]);
     session.output(&command).context(
         "cannot compile a workload (on Debian: apt-get install gcc libc6-dev; CC selects the compiler)",
     )?;
@@ -107,7 +106,7 @@ impl Calibration {
 /// Measure the iterations per microsecond of the workloads' loop, with one thread per CPU.
 fn calibrate(session: &Session) -> anyhow::Result<f64> {
     let threads = session.cpus().to_string();
-    let command = command![compile(session, SYNC)?, "calibrate", "--threads", threads];
+    let command = words![compile(session, SYNC)?, "calibrate", "--threads", threads];
     let output = session.output(&command).context(
         "cannot run the workloads (TMPDIR must name a folder that is not mounted noexec)",
     )?;

@@ -1,17 +1,17 @@
 //! The patterns `resize-*` of `lissom bench elastic`: the number of CPUs changes once while a
 //! program runs. The metric is the time from start to end.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
 
+use super::super::command::{after, with_variable, words};
 use super::super::harness::{Compare, Group, Metric, NATIVE, Scenario};
 use super::super::programs::{self, Ready};
 use super::super::workload::{self, PIN, SCHEDULE};
-use super::super::{Common, Session, thread_count};
-use super::FEWER;
+use super::super::{Common, Session, or_default, thread_count};
+use super::{FEWER, scheduled};
 use os::process;
 
 #[derive(Args)]
@@ -47,16 +47,6 @@ pub enum Way {
     Cpuset,
     /// CPU quota of a cgroup
     Quota,
-}
-
-impl Way {
-    fn name(self) -> &'static str {
-        match self {
-            Way::Affinity => "affinity",
-            Way::Cpuset => "cpuset",
-            Way::Quota => "quota",
-        }
-    }
 }
 
 /// Pattern, program of workloads/, and rounds at --scale 1, which take two to four CPU seconds.
@@ -99,9 +89,7 @@ pub fn groups(
         };
         for &way in &args.by {
             for (from, to) in args.changes(session.cpus())? {
-                let default = [FACTOR * from];
-                let many = if threads.is_empty() { &default[..] } else { threads };
-                for &threads in many {
+                for threads in or_default(threads, [FACTOR * from]) {
                     groups.push(tools.group(&program, way, (from, to), threads, common));
                 }
             }
@@ -123,8 +111,8 @@ impl ResizeArgs {
             [] => vec![all.div_ceil(2), all],
             list => list.to_vec(),
         };
-        let powers = || (0..).map(|i| 1 << i).take_while(|n| *n <= all).collect();
-        let to: Vec<u32> = if self.cpus_to.is_empty() { powers() } else { self.cpus_to.clone() };
+        let powers = (0..).map(|i| 1 << i).take_while(|n| *n <= all);
+        let to = or_default(&self.cpus_to, powers);
         Ok(from.iter().flat_map(|from| to.iter().map(move |to| (*from, *to))).collect())
     }
 }
@@ -146,94 +134,68 @@ impl Tools {
         common: &Common,
     ) -> Group {
         let steps = format!("{from}:{},{to}", self.after);
-        let command = |by: &str, pin: Option<&Path>, threads| {
-            let mut command: Vec<OsString> = vec![self.schedule.clone().into()];
-            command.extend(["--by", by, "--steps", &steps, "--"].map(OsString::from));
-            if let Some(pin) = pin {
-                let mut preload = OsString::from("LD_PRELOAD=");
-                preload.push(pin);
-                command.extend(["env".into(), preload]);
-            }
-            command.extend((program.command)(threads));
-            command.extend(["--rounds".into(), self.rounds.to_string().into()]);
-            command
+        let command = |threads| {
+            [(program.command)(threads), words!["--rounds", self.rounds.to_string()]].concat()
         };
-        let scenario = |name, switch, command| Scenario {
-            name,
-            switch,
-            around: vec![],
-            command,
-            effort: None,
+        let by = &super::super::name_of(&way);
+        let plain = |name, switch, threads| {
+            let command = scheduled(&self.schedule, by, &steps, &command(threads));
+            Scenario::of(name, switch, command)
         };
-        let plain = |threads| command(way.name(), None, threads);
         // `--by affinity` would unbind the threads.
-        let keeps_pins = if way == Way::Affinity { "pins" } else { way.name() };
+        let keeps_pins = if way == Way::Affinity { "pins" } else { by };
+        let pinned = after(&with_variable("LD_PRELOAD", &self.pin), &command(threads));
+        let pinned = scheduled(&self.schedule, keeps_pins, &steps, &pinned);
         let mut scenarios = vec![
-            scenario(FEWER, None, plain(from)),
-            scenario(NATIVE, None, plain(threads)),
-            scenario(PINNED, None, command(keeps_pins, Some(&self.pin), threads)),
+            plain(FEWER, None, from),
+            plain(NATIVE, None, threads),
+            Scenario::of(PINNED, None, pinned),
         ];
-        scenarios.extend(common.switches().map(|s| scenario(s, Some(s), plain(threads))));
-        let by = if way == Way::Affinity { "" } else { &format!(" by {}", way.name()) };
+        scenarios.extend(common.switches().map(|s| plain(s, Some(s), threads)));
+        let by = if way == Way::Affinity { "" } else { &format!(" by {by}") };
         let several = if to == 1 { "CPU" } else { "CPUs" };
         Group {
             workload: format!("{}{by}, {from} to {to} {several}", program.name),
-            threads,
-            check: program.check.as_ref().map(programs::shared),
+            metric: TIME,
             limit: Some(common.timeout(super::LIMIT)),
             scenarios,
-            ..Group::of(TIME)
+            ..program.group(threads)
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::chosen::tests::parse;
+    use super::super::super::command::shown;
     use super::super::super::programs::Kind;
     use super::*;
-    use clap::Parser as _;
-
-    #[derive(clap::Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: ResizeArgs,
-    }
 
     fn changes(line: &str, all: u32) -> Vec<(u32, u32)> {
-        let args = Line::try_parse_from(line.split(' ')).expect("good options").args;
+        let args: ResizeArgs = parse(line).expect("good options");
         args.changes(all).unwrap_or_default()
     }
 
     #[test]
     fn cpus_before_and_after() {
-        assert_eq!(changes("x", 2), [(1, 1), (1, 2), (2, 1), (2, 2)]);
-        assert_eq!(changes("x", 1), [(1, 1)]);
-        assert_eq!(changes("x", 36).iter().map(|c| c.1).collect::<Vec<_>>(), [1, 2, 4, 8, 16, 32]);
-        assert!(changes("x", 36).iter().all(|c| c.0 == 8));
-        assert_eq!(changes("x --cpus-from 3 --cpus-to 1,4", 4), [(3, 1), (3, 4)]);
-        assert!(changes("x --cpus-from 3", 2).is_empty());
+        assert_eq!(changes("", 2), [(1, 1), (1, 2), (2, 1), (2, 2)]);
+        assert_eq!(changes("", 1), [(1, 1)]);
+        assert_eq!(changes("", 36).iter().map(|c| c.1).collect::<Vec<_>>(), [1, 2, 4, 8, 16, 32]);
+        assert!(changes("", 36).iter().all(|c| c.0 == 8));
+        assert_eq!(changes("--cpus-from 3 --cpus-to 1,4", 4), [(3, 1), (3, 4)]);
+        assert!(changes("--cpus-from 3", 2).is_empty());
     }
 
     #[test]
     fn columns() {
-        let program = Ready {
-            name: "npb-ep".into(),
-            kind: Kind::None,
-            command: Box::new(|threads| vec!["ep".into(), threads.to_string().into()]),
-            metric: TIME,
-            check: None,
-            units: None,
-            environment: &[],
-        };
+        let command = |threads: u32| words!["ep", threads.to_string()];
+        let program = Ready::of("npb-ep", Kind::None, command);
         let tools = Tools { schedule: "s".into(), pin: "pin.so".into(), rounds: 8.0, after: 0.25 };
         let common = Common { switch: vec![runtime::options::Switch::Auto], ..Common::default() };
         let commands = |way| -> Vec<String> {
             let group = tools.group(&program, way, (1, 2), 4, &common);
-            let words = |s: &Scenario| {
-                s.command.iter().map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>()
-            };
-            let lines =
-                group.scenarios.iter().map(|s| format!("{}: {}", s.name, words(s).join(" ")));
+            let line = |s: &Scenario| format!("{}: {}", s.name, shown(&s.command).join(" "));
+            let lines = group.scenarios.iter().map(line);
             std::iter::once(group.workload.clone()).chain(lines).collect()
         };
         assert_eq!(

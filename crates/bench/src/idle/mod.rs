@@ -8,19 +8,20 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde_json::json;
 use ui::exit::Failure;
 use ui::output::Json;
 
-use self::report::{Kind, Measured, Options, Report};
+use self::report::{Kind, Measured, Options, Policies};
+use super::background::outcome;
 use super::beside;
-use super::counters::Process;
+use super::command::{self, after, shown, words};
+use super::document::Document;
 use super::energy::Energy;
-use super::harness::{
-    self, Compare, Effort, Group, Metric, NATIVE, Outcome, Ran, Sample, Scenario, Turn,
-};
+use super::harness::{self, Compare, Effort, Group, Metric, NATIVE, Ran, Scenario, Turn};
 use super::output::Outputs;
-use super::workload::{self, Calibration, IDLE, WORK};
+use super::sync::TIME;
+use super::workload::{self, Calibration, IDLE};
 use super::{Progress, Session, sync};
 use runtime::options::{Idle, Share, Switch};
 
@@ -121,7 +122,6 @@ fn names() -> impl Iterator<Item = &'static str> {
     SYNC.into_iter().chain(QUIET)
 }
 
-const TIME: Metric = Metric { field: "us_per_round", unit: "us a round", compare: Compare::Ratio };
 const CPU: Metric =
     Metric { field: "cpu_percent", unit: "% of a CPU", compare: Compare::Difference };
 
@@ -141,20 +141,14 @@ impl IdleArgs {
     }
 
     fn wants(&self, name: &str) -> bool {
-        match (self.programs.is_empty(), self.quick) {
-            (true, true) => QUICK.contains(&name),
-            (true, false) => true,
-            (false, _) => self.programs.iter().any(|p| p == name),
-        }
+        let is_default = self.programs.is_empty() && self.quick;
+        if is_default { QUICK.contains(&name) } else { super::is_chosen(&self.programs, name) }
     }
 
     /// Return the cases to measure, as part, program and threads, in the order of the report.
     fn cases(&self) -> Vec<(Kind, &'static str, u32)> {
-        let threads = match (self.threads.is_empty(), self.quick) {
-            (true, true) => vec![8],
-            (true, false) => vec![2, 8],
-            (false, _) => self.threads.clone(),
-        };
+        let default: &[u32] = if self.quick { &[8] } else { &[2, 8] };
+        let threads = super::or_default(&self.threads, default.iter().copied());
         let mut list = Vec::new();
         for kind in
             [Kind::Pair, Kind::Alone, Kind::Idle].into_iter().filter(|k| self.parts.contains(k))
@@ -182,15 +176,16 @@ pub fn measure_and_report(args: &IdleArgs) -> anyhow::Result<i32> {
     let time = super::time();
     let session = Session::begin()?;
     let mut notes = Vec::new();
-    let energy =
-        Energy::open().map_err(|why| notes.push(format!("Energy is not measured: {why}."))).ok();
+    let energy = Energy::open_or_note(&mut notes);
+    let options = args.options(session.cpus());
     let bench = Bench {
         per_us: args.calibration.per_us(&session)?,
-        options: args.options(session.cpus()),
+        computes: beside::command(&session, "reduction", options.cpus)?,
+        options,
         energy,
         session,
     };
-    let (mut groups, mut prepared) = (Vec::new(), Vec::new());
+    let mut prepared = Vec::new();
     for (kind, name, threads) in cases {
         match bench.group(kind, name, threads) {
             Ok(group) => prepared.push((kind, group)),
@@ -201,27 +196,17 @@ pub fn measure_and_report(args: &IdleArgs) -> anyhow::Result<i32> {
             Err(error) => return Err(error),
         }
     }
-    let computes = bench.computes()?;
-    let result = bench.measure(&prepared, &computes, &mut groups);
+    let mut groups = Vec::new();
+    let result = bench.measure(&prepared, &mut groups);
     let interrupted = super::interrupted(result)?.err();
-    let report = Report {
-        version: env!("CARGO_PKG_VERSION"),
-        benchmark: "idle",
-        time,
-        parameters: json!({
-            "iterations_per_us": bench.per_us,
-            "compiler": workload::compiler_version(&bench.session),
-            "beside": computes.iter().map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>(),
-        }),
-        machine: bench.session.machine,
-        options: bench.options,
-        targets: groups.iter().flat_map(report::targets).collect(),
-        groups,
-        notes,
-        interrupted,
-    };
-    outputs.write(&report, || show::markdown(&report), || show::text(&report))?;
-    Ok(report.exit_code())
+    let parameters = json!({
+        "iterations_per_us": bench.per_us,
+        "compiler": workload::compiler_version(&bench.session),
+        "beside": shown(&bench.computes),
+    });
+    let results = Policies { targets: groups.iter().flat_map(report::targets).collect(), groups };
+    let report = Document::of("idle", bench.session.machine, bench.options, results);
+    Document { time, parameters, notes, interrupted, ..report }.write(outputs)
 }
 
 struct Bench {
@@ -229,37 +214,28 @@ struct Bench {
     options: Options,
     per_us: f64,
     energy: Option<Energy>,
+    /// Native command of the program that computes beside the measured one.
+    computes: Vec<OsString>,
 }
 
 impl Bench {
-    /// Return the native command of the program that computes beside the measured one.
-    fn computes(&self) -> anyhow::Result<Vec<OsString>> {
-        let program = workload::compile(&self.session, WORK)?;
-        let threads = self.options.cpus.to_string();
-        Ok(vec![program.into(), "reduction".into(), "--threads".into(), threads.into()])
-    }
-
     fn group(&self, kind: Kind, name: &str, threads: u32) -> anyhow::Result<Group> {
         let seconds = self.options.seconds;
         let (command, metric, effort) = if kind == Kind::Idle {
-            let mut command: Vec<OsString> =
-                vec![workload::compile(&self.session, IDLE)?.into(), name.into()];
             let work = (TICK_US * self.per_us).round();
             let options =
                 [("--threads", f64::from(threads)), ("--work", work), ("--seconds", seconds)];
-            workload::add(&mut command, &options);
-            (command, CPU, None)
+            let program = workload::compile(&self.session, IDLE)?;
+            (command::workload(&program, name, &options), CPU, None)
         } else {
             let effort =
                 Effort { rounds: u64::MAX, units: 1.0, limit: self.options.timeout, aim: seconds };
             (sync::timed(name, &self.session, threads, self.per_us)?, TIME, Some(effort))
         };
-        let scenario = |policy: Option<Idle>| Scenario {
-            name: policy.map_or(NATIVE, Idle::name),
-            switch: policy.map(|_| self.options.switch),
-            around: vec![],
-            command: command.clone(),
-            effort,
+        let scenario = |policy: Option<Idle>| {
+            let (name, switch) =
+                (policy.map_or(NATIVE, Idle::name), policy.map(|_| self.options.switch));
+            Scenario { effort, ..Scenario::of(name, switch, command.clone()) }
         };
         let policies = [None, Some(Idle::Sleep), Some(Idle::Poll), Some(Idle::Haltpoll)];
         Ok(Group {
@@ -274,7 +250,6 @@ impl Bench {
     fn measure(
         &self,
         prepared: &[(Kind, Group)],
-        computes: &[OsString],
         groups: &mut Vec<Measured>,
     ) -> anyhow::Result<()> {
         let rounds = self.options.rounds;
@@ -283,8 +258,8 @@ impl Bench {
         for (kind, group) in prepared {
             let measured = harness::measure(group, rounds, |scenario, turn, rounds_of_it| {
                 progress.show(group, scenario, turn, rounds);
-                let beside = (*kind == Kind::Pair).then_some(computes);
-                self.run(scenario, beside, turn, rounds_of_it)
+                let beside = (*kind == Kind::Pair).then_some(&self.computes[..]);
+                self.run(scenario, group.metric, beside, turn, rounds_of_it)
             })?;
             groups.push(Measured::new(*kind, measured));
         }
@@ -294,6 +269,7 @@ impl Bench {
     fn run(
         &self,
         scenario: &Scenario,
+        metric: Metric,
         computes: Option<&[OsString]>,
         turn: Turn,
         rounds: Option<u64>,
@@ -302,56 +278,32 @@ impl Bench {
         let watched = scenario.switch.is_some() && turn == Turn::WarmUp;
         let around = |told| match scenario.switch {
             Some(switch) => {
-                let (idle, share) = (
-                    format!("--idle={}", scenario.name),
-                    format!("--share={}", self.options.share),
-                );
+                let idle = format!("--idle={}", scenario.name);
+                let share = format!("--share={}", self.options.share);
                 self.session.under_lissom(switch, &[&idle, &share], told)
             }
             None => vec![],
         };
-        let mut command = around(watched);
-        command.extend(scenario.command.iter().cloned());
+        let mut command = after(&around(watched), &scenario.command);
         if let Some(rounds) = rounds {
-            command.extend(["--rounds".into(), rounds.to_string().into()]);
+            command.extend(words!["--rounds", rounds.to_string()]);
         }
-        let computes: Option<Vec<OsString>> =
-            computes.map(|c| around(false).into_iter().chain(c.iter().cloned()).collect());
+        let computes = computes.map(|command| after(&around(false), command));
         let limit = Duration::from_secs_f64(self.options.timeout);
         let ran =
-            beside::run(&self.session, &command, computes.as_deref(), self.energy.as_ref(), limit)?;
-        let outcome = match ran {
-            beside::Outcome::Done(output) => sample(output),
-            beside::Outcome::Failed(why) => Outcome::Failed(why),
-            beside::Outcome::Timeout => Outcome::Timeout,
-        };
-        let told = watched.then(|| self.session.statistics()).flatten();
-        let native_because = told.as_ref().and_then(super::native_because);
-        Ok(Ran { outcome, statistics: told, native_because, counted: None })
-    }
-}
-
-fn sample(output: Value) -> Outcome {
-    let value = output[TIME.field].as_f64().or_else(|| output[CPU.field].as_f64());
-    match value {
-        Some(value) => Outcome::Done(Sample { value, output, process: Process::default() }),
-        None => Outcome::Failed(format!("its output has no {}: {output}", TIME.field)),
+            beside::run(&self.session, &command, computes.as_deref(), self.energy.as_ref(), limit);
+        let outcome = outcome(ran, metric.field)?;
+        Ok(self.session.ran(outcome, watched))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::chosen::tests::parse;
     use super::*;
-    use clap::Parser as _;
-
-    #[derive(clap::Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: IdleArgs,
-    }
 
     fn cases(line: &str) -> Vec<(Kind, &'static str, u32)> {
-        Line::parse_from(std::iter::once("idle").chain(line.split_whitespace())).args.cases()
+        parse::<IdleArgs>(line).expect("good options").cases()
     }
 
     #[test]

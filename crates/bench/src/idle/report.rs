@@ -4,9 +4,10 @@
 use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
 use super::super::harness::{self, Cell, Compare, NATIVE, Spread, State, pairwise};
-use super::super::machine::Machine;
+use super::super::series::{Read, Series, spread, spread_of};
 use runtime::options::Idle;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
@@ -31,30 +32,9 @@ pub struct Options {
 }
 
 #[derive(Serialize)]
-pub struct Report {
-    pub version: &'static str,
-    pub benchmark: &'static str,
-    /// Time of the start, in seconds since 1970.
-    pub time: u64,
-    pub machine: Machine,
-    pub options: Options,
-    pub parameters: Value,
+pub struct Policies {
     pub groups: Vec<Measured>,
     pub targets: Vec<Target>,
-    pub notes: Vec<String>,
-    /// The signal that interrupted the benchmark.
-    pub interrupted: Option<i32>,
-}
-
-impl Report {
-    /// Return 128 + the signal if interrupted, 1 if something failed or was too slow, else 0. A
-    /// missed target is a result, not a failure.
-    pub fn exit_code(&self) -> i32 {
-        if let Some(signal) = self.interrupted {
-            return 128 + signal;
-        }
-        i32::from(self.groups.iter().flat_map(|g| &g.measured.cells).any(|c| c.state != State::Ok))
-    }
 }
 
 #[derive(Serialize)]
@@ -67,86 +47,52 @@ pub struct Measured {
 }
 
 /// Figures of a cell over all rounds. Ratios compare samples of the same round.
+#[skip_serializing_none]
 #[derive(Serialize)]
 pub struct Figures {
     pub scenario: &'static str,
     /// Throughput of the program, relative to native.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Spread>,
     /// Throughput of the program that computes, relative to native.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub computes: Option<Spread>,
     /// Geometric mean of both ratios. For a program alone, its own ratio.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub both: Option<Spread>,
     /// Voluntary context switches a second, of both programs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub voluntary: Option<Spread>,
     /// Involuntary context switches a second, of both programs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub involuntary: Option<Spread>,
     /// CPU seconds a second that the program uses.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus: Option<Spread>,
     /// CPU seconds a second that the program that computes uses.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpus_of_other: Option<Spread>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub watts: Option<Spread>,
 }
-
-/// Numbers by round. `None` if a round lacks one.
-type Series = Option<Vec<f64>>;
 
 fn per_second(output: &Value, field: &str) -> Option<f64> {
     Some(output[field].as_f64()? / output["seconds"].as_f64()?)
 }
 
-/// Throughput of a cell, by round: units of work a second.
-struct Throughput {
-    program: Series,
-    computes: Series,
-}
-
-impl Throughput {
-    fn of(cell: &Cell) -> Throughput {
-        Throughput {
-            program: cell.series(|o| Some(1e6 / o["us_per_round"].as_f64()?)),
-            computes: cell.series(|o| o["beside"]["per_second"].as_f64()),
-        }
-    }
-
-    fn ratio(of: &Series, base: &Series) -> Series {
-        let pairs = of.as_ref()?.iter().zip(base.as_ref()?);
-        Some(pairs.map(|(a, b)| a / b).collect())
-    }
-
-    /// Return the ratios of the program, of the program that computes, and their geometric mean.
-    /// The mean of one program alone is its own ratio.
-    fn against(&self, base: &Throughput) -> (Series, Series, Series) {
-        let program = Throughput::ratio(&self.program, &base.program);
-        let computes = Throughput::ratio(&self.computes, &base.computes);
-        let both = match (&program, &computes) {
-            (Some(p), Some(c)) => Some(p.iter().zip(c).map(|(p, c)| (p * c).sqrt()).collect()),
-            _ => program.clone(),
-        };
-        (program, computes, both)
-    }
-}
-
-fn spread(series: &Series) -> Option<Spread> {
-    Spread::of(series.as_ref()?)
+/// Throughput of a cell relative to `base`, by round: of the program, of the program that computes,
+/// and their geometric mean. The mean of one program alone is its own ratio.
+fn throughput(cell: &Cell, base: &Cell) -> [Option<Spread>; 3] {
+    let ratios = |of: Read| -> Series {
+        let (here, base) = (cell.series(of)?, base.series(of)?);
+        Some(here.iter().zip(&base).map(|(a, b)| a / b).collect())
+    };
+    let program = ratios(|o| Some(1e6 / o["us_per_round"].as_f64()?));
+    let computes = ratios(|o| o["beside"]["per_second"].as_f64());
+    let both = match (&program, &computes) {
+        (Some(p), Some(c)) => Some(p.iter().zip(c).map(|(p, c)| (p * c).sqrt()).collect()),
+        _ => program.clone(),
+    };
+    [program, computes, both].map(spread)
 }
 
 impl Measured {
     pub fn new(kind: Kind, measured: harness::Measured) -> Measured {
-        let native = measured.cells.iter().find(|c| c.scenario == NATIVE).map(Throughput::of);
-        let figures = measured.cells.iter().map(|cell| figures(cell, native.as_ref())).collect();
+        let native = measured.cells.iter().find(|c| c.scenario == NATIVE);
+        let figures = measured.cells.iter().map(|cell| figures(cell, native)).collect();
         Measured { kind, measured, figures }
-    }
-
-    pub fn name(&self) -> String {
-        format!("{}, {} threads", self.measured.workload, self.measured.threads)
     }
 
     pub fn cell(&self, policy: Idle) -> Option<&Cell> {
@@ -154,26 +100,24 @@ impl Measured {
     }
 }
 
-fn figures(cell: &Cell, native: Option<&Throughput>) -> Figures {
-    let mut throughput = (None, None, None);
-    if let Some(native) = native.filter(|_| cell.scenario != NATIVE) {
-        throughput = Throughput::of(cell).against(native);
-    }
+fn figures(cell: &Cell, native: Option<&Cell>) -> Figures {
+    let native = native.filter(|_| cell.scenario != NATIVE);
+    let [program, computes, both] = native.map_or([None; 3], |native| throughput(cell, native));
     let all = |field: &'static str| {
-        spread(&cell.series(|o| {
+        spread_of(cell, |o| {
             Some(per_second(o, field)? + per_second(&o["beside"], field).unwrap_or(0.0))
-        }))
+        })
     };
     Figures {
         scenario: cell.scenario,
-        program: spread(&throughput.0),
-        computes: spread(&throughput.1),
-        both: spread(&throughput.2),
+        program,
+        computes,
+        both,
         voluntary: all("voluntary"),
         involuntary: all("involuntary"),
-        cpus: spread(&cell.series(|o| per_second(o, "cpu_seconds"))),
-        cpus_of_other: spread(&cell.series(|o| per_second(&o["beside"], "cpu_seconds"))),
-        watts: spread(&cell.series(|o| o["watts"].as_f64())),
+        cpus: spread_of(cell, |o| per_second(o, "cpu_seconds")),
+        cpus_of_other: spread_of(cell, |o| per_second(&o["beside"], "cpu_seconds")),
+        watts: spread_of(cell, |o| o["watts"].as_f64()),
     }
 }
 
@@ -184,6 +128,7 @@ const LESS: f64 = 0.03;
 const MORE: f64 = 2.0;
 
 /// Comparison of `haltpoll` with the better of `sleep` and `poll`; in the part `idle` with `sleep`.
+#[skip_serializing_none]
 #[derive(Serialize)]
 pub struct Target {
     pub kind: Kind,
@@ -194,10 +139,8 @@ pub struct Target {
     /// additional CPU time, in percent of a CPU.
     pub value: Spread,
     /// Relative throughput of the program, in pairs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Spread>,
     /// Relative throughput of the program that computes, in pairs.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub computes: Option<Spread>,
     pub verdict: Verdict,
 }
@@ -251,11 +194,10 @@ pub fn targets(group: &Measured) -> Option<Target> {
         let verdict = Verdict::of(more.median <= MORE, more.least <= MORE);
         return Some(target(sleep.scenario, more, None, None, verdict));
     }
-    let own = Throughput::of(haltpoll);
     let of = |policy| {
         let cell = group.cell(policy)?;
-        let (program, computes, both) = own.against(&Throughput::of(cell));
-        Some((cell.scenario, spread(&both)?, spread(&program), spread(&computes)))
+        let [program, computes, both] = throughput(haltpoll, cell);
+        Some((cell.scenario, both?, program, computes))
     };
     let (sleep, poll) = (of(Idle::Sleep)?, of(Idle::Poll)?);
     // The smaller the ratio, the better the policy that it compares with.
@@ -269,54 +211,27 @@ pub fn targets(group: &Measured) -> Option<Target> {
 
 #[cfg(test)]
 pub mod tests {
-    use super::super::super::harness::{Metric, Outcome, Ran, Sample, Scenario, Turn};
+    use super::super::super::series::tests::{measured, near};
+    use super::super::super::sync::TIME;
+    use super::super::CPU;
     use super::*;
     use serde_json::json;
 
     /// Make a group of three rounds. `values`: for native and each policy, the microseconds per
     /// round of the program and the rate of the program that computes.
     pub fn group(kind: Kind, values: [(f64, f64); 4]) -> Measured {
-        let scenario = |name| Scenario {
-            name,
-            switch: Some("auto"),
-            around: vec![],
-            command: vec![],
-            effort: None,
-        };
         let names = [NATIVE, "sleep", "poll", "haltpoll"];
-        let (field, unit, compare) = match kind {
-            Kind::Idle => ("cpu_percent", "% of a CPU", Compare::Difference),
-            _ => ("us_per_round", "us a round", Compare::Ratio),
-        };
-        let group = harness::Group {
-            workload: "gomp-barrier".into(),
-            threads: 128,
-            scenarios: names.map(scenario).into(),
-            ..harness::Group::of(Metric { field, unit, compare })
-        };
-        let measured = harness::measure(&group, 3, |scenario, turn, _| {
-            let (us, rate) =
-                values[names.iter().position(|n| *n == scenario.name).expect("its name")];
-            // A spread of 2%.
-            let factor = if turn == Turn::Round(2) { 1.02 } else { 1.0 };
+        let metric = if kind == Kind::Idle { CPU } else { TIME };
+        let measured = measured("gomp-barrier", 128, metric, names, |name, factor| {
+            let (us, rate) = values[names.iter().position(|n| *n == name).expect("its name")];
             let mut output = json!({ "seconds": 0.5, "cpu_seconds": 0.75, "voluntary": 5000, "involuntary": 10, "others": 0.0 });
-            output[field] = json!(us * factor);
+            output[metric.field] = json!(us * factor);
             if kind == Kind::Pair {
                 output["beside"] = json!({ "seconds": 0.6, "cpu_seconds": 0.6, "voluntary": 6, "involuntary": 600, "per_second": rate });
             }
-            let sample = Sample { value: us * factor, output, process: Default::default() };
-            Ok::<_, ()>(Ran {
-                outcome: Outcome::Done(sample),
-                statistics: None,
-                native_because: None,
-                counted: None,
-            })
+            output
         });
-        Measured::new(kind, measured.expect("no errors"))
-    }
-
-    fn near(spread: Option<Spread>, value: f64) -> bool {
-        spread.is_some_and(|s| (s.median - value).abs() < 1e-9)
+        Measured::new(kind, measured)
     }
 
     #[test]

@@ -1,261 +1,119 @@
-//! Render the report as text, at most 80 columns wide, and as Markdown.
+//! The tables of the report.
 
-use super::super::harness::{Cell, NATIVE, Spread, State};
-use super::super::markdown::{self, head, line};
-use super::super::noise;
-use super::super::table::{close, interruption, number, spread};
-use super::report::{Figures, Kind, Measured, Report, Target};
-use ui::text::{plural, wrap};
+use super::super::columns::{Field, Section, Table};
+use super::super::document::{Results, notes};
+use super::super::harness::{Cell, NATIVE};
+use super::report::{Figures, Kind, Measured, Options, Policies, Target};
+use ui::text::plural;
 
-pub fn text(report: &Report) -> String {
-    let machine = &report.machine;
-    let mut lines = wrap(&machine.title(report.benchmark, report.options.cpus), "", 2);
-    lines.extend(wrap(&legend(report), "", 0));
-    let watts = has_watts(report);
-    let mut previous = None;
-    for group in &report.groups {
-        if previous != Some(group.kind) {
-            previous = Some(group.kind);
-            lines.push(String::new());
-            lines.extend(wrap(&title(group.kind, report), "", 0));
-            lines.push(heading(group.kind, watts));
-        }
-        lines.push(format!("{}:", group.name()));
-        let cells = group.measured.cells.iter().zip(&group.figures);
-        lines.extend(cells.map(|(cell, figures)| row(group.kind, cell, figures, watts)));
+impl Results for Policies {
+    type Options = Options;
+
+    /// A missed target is a result, not a failure.
+    fn is_bad(&self) -> bool {
+        self.groups.iter().any(|g| g.measured.is_bad())
     }
-    lines.extend(targets(&report.targets));
-    close(lines, &notes(report))
-}
 
-fn has_watts(report: &Report) -> bool {
-    report.groups.iter().flat_map(|g| &g.figures).any(|f| f.watts.is_some())
-}
-
-fn legend(report: &Report) -> String {
-    let options = &report.options;
-    format!(
-        "lissom run --switch={} --share={}. Median (and least-most) of {}. program, computes: \
-         throughput of the program and of the one that computes, relative to native in the same \
-         round; both: their geometric mean. vol/s, inv/s: voluntary and involuntary context \
-         switches a second. CPUs: average number that the program uses.",
-        options.switch,
-        options.share,
-        plural(options.rounds as u64, "round"),
-    )
-}
-
-fn title(kind: Kind, report: &Report) -> String {
-    match kind {
-        Kind::Pair => format!(
-            "Beside a program that computes with {}; context switches of both",
-            plural(report.options.cpus.into(), "thread")
-        ),
-        Kind::Alone => "Alone".into(),
-        Kind::Idle => "Almost idle; CPU time in % of a CPU".into(),
+    fn legend(&self, options: &Options) -> String {
+        format!(
+            "lissom run --switch={} --share={}. Median (and least-most) of {}. program, computes: \
+             throughput of the program and of the one that computes, relative to native in the \
+             same round; both: their geometric mean. vol/s, inv/s: voluntary and involuntary \
+             context switches a second. CPUs: average number that the program uses.",
+            options.switch,
+            options.share,
+            plural(options.rounds as u64, "round"),
+        )
     }
-}
 
-fn heading(kind: Kind, watts: bool) -> String {
-    let time = if kind == Kind::Idle { "% of a CPU" } else { "us a round" };
-    let names = match kind {
-        Kind::Pair => ["program", "computes", "both"],
-        Kind::Alone => ["program", "", ""],
-        Kind::Idle => ["", "", ""],
-    };
-    columns(
-        "",
-        time,
-        names.map(String::from),
-        ["vol/s", "inv/s", "CPUs"].map(String::from),
-        watts.then(|| "W".into()),
-    )
-}
-
-fn columns(
-    name: &str,
-    time: &str,
-    throughput: [String; 3],
-    used: [String; 3],
-    watts: Option<String>,
-) -> String {
-    let [program, computes, both] = throughput;
-    let [voluntary, involuntary, cpus] = used;
-    let watts = watts.unwrap_or_default();
-    format!(
-        "{name:<10}{time:>18}{program:>9}{computes:>9}{both:>7}{voluntary:>8}{involuntary:>7}{cpus:>6}{watts:>6}"
-    )
-    .trim_end()
-    .into()
-}
-
-fn median(spread: &Option<Spread>) -> String {
-    spread.map_or(String::new(), |s| number(s.median))
-}
-
-fn row(kind: Kind, cell: &Cell, f: &Figures, watts: bool) -> String {
-    let mark = if cell.native_because.is_some() { "*" } else { "" };
-    let name = format!("  {}{mark}", cell.scenario);
-    let time = match (cell.state, &cell.value) {
-        (State::Failed, _) => return format!("{name:<10}{:>18}", "failed"),
-        (State::Timeout, _) => return format!("{name:<10}{:>18}", "timeout"),
-        (State::Ok, value) => value.as_ref().map_or("-".into(), spread),
-    };
-    let both = if kind == Kind::Pair { median(&f.both) } else { String::new() };
-    let used = [median(&f.voluntary), median(&f.involuntary), median(&f.cpus)];
-    columns(
-        &name,
-        &time,
-        [median(&f.program), median(&f.computes), both],
-        used,
-        watts.then(|| median(&f.watts)),
-    )
-}
-
-fn targets(list: &[Target]) -> Vec<String> {
-    let mut lines = Vec::new();
-    for (idle, title) in [
-        (false, "haltpoll's throughput relative to the better of sleep and poll (target: 0.97)"),
-        (true, "haltpoll's CPU time minus sleep's, almost idle, in % of a CPU (target: 2)"),
-    ] {
-        let of: Vec<&Target> = list.iter().filter(|t| (t.kind == Kind::Idle) == idle).collect();
-        if of.is_empty() {
-            continue;
+    fn tables(&self, options: &Options) -> Vec<Table<'_>> {
+        let has_watts = self.groups.iter().flat_map(|g| &g.figures).any(|f| f.watts.is_some());
+        let mut tables: Vec<Table> = [Kind::Pair, Kind::Alone, Kind::Idle]
+            .map(|kind| table(kind, &self.groups, options, has_watts))
+            .into();
+        for (is_idle, title) in [
+            (
+                false,
+                "haltpoll's throughput relative to the better of sleep and poll (target: 0.97)",
+            ),
+            (true, "haltpoll's CPU time minus sleep's, almost idle, in % of a CPU (target: 2)"),
+        ] {
+            let list = self.targets.iter().filter(|t| (t.kind == Kind::Idle) == is_idle);
+            let columns = if is_idle { &["", "better", "", "", "", ""] } else { &TARGET_COLUMNS };
+            tables.push(Table::plain(title, columns, list.map(target).collect()));
         }
-        lines.extend([String::new(), title.into()]);
-        if !idle {
-            lines.push(format!("{:30}{:>14}{:>9}{:>9}", "", "both", "program", "computes"));
-        }
-        for t in of {
-            let what = format!(
-                "{}, {}{}",
-                t.workload,
-                t.threads,
-                if t.kind == Kind::Pair { ", pair" } else { "" }
-            );
-            let against = if idle { "" } else { t.against };
-            let each = if idle {
-                String::new()
-            } else {
-                format!("{:>9}{:>9}", median(&t.program), median(&t.computes))
-            };
-            let row = format!(
-                "{what:<24}{against:<6}{:>14}{each}  {}",
-                spread(&t.value),
-                t.verdict.text()
-            );
-            lines.push(row.trim_end().into());
-        }
+        tables
     }
-    lines
-}
 
-fn notes(report: &Report) -> Vec<String> {
-    let mut notes = report.notes.clone();
-    notes.extend(report.interrupted.map(interruption));
-    for group in &report.groups {
-        let place = place(group);
-        for cell in &group.measured.cells {
-            let name = cell.scenario;
-            if cell.state == State::Timeout {
-                notes.push(format!(
-                    "{place}: {name} took longer than {} s (--timeout)",
-                    report.options.timeout
-                ));
-            }
-            if let Some(error) = &cell.error {
-                notes.push(format!("{place}: {name} failed: {error}"));
-            }
-            if let Some(reason) = &cell.native_because {
-                notes.push(format!("* {place}: {name} ran natively: {reason}"));
-            }
-        }
+    fn notes(&self, options: &Options) -> Vec<String> {
+        let groups = self.groups.iter().map(|g| (place(g), &g.measured));
+        notes(groups, options.timeout, (NATIVE, "native itself"))
     }
-    let native = report.groups.iter().filter(|g| g.kind != Kind::Idle).filter_map(|g| {
-        let cell = g.measured.cells.iter().find(|c| c.scenario == NATIVE)?;
-        Some((place(g), cell.value?.relative()))
-    });
-    notes.extend(noise::varied("native itself", native));
-    let others = report.groups.iter().map(|g| (place(g), g.measured.others()));
-    notes.extend(noise::disturbed(others));
-    notes
 }
 
 fn place(group: &Measured) -> String {
     let kind = if group.kind == Kind::Pair { ", pair" } else { "" };
-    format!("{}{kind}", group.name())
+    format!("{}{kind}", group.measured.place())
 }
 
-pub fn markdown(report: &Report) -> String {
-    let mut text = format!(
-        "{}. {}\n",
-        report.machine.title(report.benchmark, report.options.cpus),
-        legend(report)
-    );
-    let optional = |s: &Option<Spread>| s.as_ref().map_or(String::new(), markdown::spread);
-    for kind in [Kind::Pair, Kind::Alone, Kind::Idle] {
-        let groups: Vec<&Measured> = report.groups.iter().filter(|g| g.kind == kind).collect();
-        let Some(first) = groups.first() else { continue };
-        text.push_str(&format!("\n{}\n", title(kind, report)));
-        let mut names = vec!["program", "threads", "", first.measured.metric.unit];
-        match kind {
-            Kind::Pair => names.extend(["program / native", "computes / native", "both / native"]),
-            Kind::Alone => names.push("program / native"),
-            Kind::Idle => {}
-        }
-        names.extend(["vol/s", "inv/s", "CPUs"]);
-        names.extend(has_watts(report).then_some("W"));
-        text.push_str(&head(&names));
-        for group in groups {
-            for (cell, f) in group.measured.cells.iter().zip(&group.figures) {
-                let time = match (cell.state, &cell.value) {
-                    (State::Ok, value) => optional(value),
-                    (State::Failed, _) => "failed".into(),
-                    (State::Timeout, _) => "timeout".into(),
-                };
-                let name = group.measured.workload.clone();
-                let mut fields =
-                    vec![name, group.measured.threads.to_string(), cell.scenario.into(), time];
-                match kind {
-                    Kind::Pair => fields.extend([&f.program, &f.computes, &f.both].map(optional)),
-                    Kind::Alone => fields.push(optional(&f.program)),
-                    Kind::Idle => {}
-                }
-                fields.extend([&f.voluntary, &f.involuntary, &f.cpus].map(median));
-                fields.extend(has_watts(report).then(|| median(&f.watts)));
-                text.push_str(&line(&fields));
-            }
-        }
+fn table<'a>(kind: Kind, groups: &'a [Measured], options: &Options, has_watts: bool) -> Table<'a> {
+    let title = match kind {
+        Kind::Pair => format!(
+            "Beside a program that computes with {}; context switches of both",
+            plural(options.cpus.into(), "thread")
+        ),
+        Kind::Alone => "Alone".into(),
+        Kind::Idle => "Almost idle; CPU time in % of a CPU".into(),
+    };
+    let time = if kind == Kind::Idle { "% of a CPU" } else { "us a round" };
+    let throughput: &[&str] = match kind {
+        Kind::Pair => &["program", "computes", "both"],
+        Kind::Alone => &["program"],
+        Kind::Idle => &[],
+    };
+    let watts: &[&str] = if has_watts { &["W"] } else { &[] };
+    let row = |(cell, f): (&'a Cell, &Figures)| -> Vec<Field<'a>> {
+        let throughput = &[f.program, f.computes, f.both][..throughput.len()];
+        let used = [f.voluntary, f.involuntary, f.cpus, f.watts];
+        [cell.scenario.into(), Field::Cell(cell)]
+            .into_iter()
+            .chain(throughput.iter().chain(&used[..3 + watts.len()]).map(|s| Field::Median(*s)))
+            .collect()
+    };
+    let section = |group: &'a Measured| Section {
+        title: format!("{}:", group.measured.place()),
+        keys: vec![group.measured.workload.clone(), group.measured.threads.to_string()],
+        rows: group.measured.cells.iter().zip(&group.figures).map(row).collect(),
+    };
+    Table {
+        title,
+        keys: vec!["program", "threads"],
+        columns: [&["", time], throughput, &["vol/s", "inv/s", "CPUs"], watts].concat(),
+        sections: groups.iter().filter(|g| g.kind == kind).map(section).collect(),
     }
-    if !report.targets.is_empty() {
-        text.push_str(
-            "\nhaltpoll's throughput relative to the better of sleep and poll; idle: its CPU time \
-             minus sleep's, in % of a CPU\n",
-        );
-        text.push_str(&head(&[
-            "program", "threads", "part", "better", "both", "program", "computes", "target",
-        ]));
-    }
-    for t in &report.targets {
-        let part = format!("{:?}", t.kind).to_lowercase();
-        let fields = [
-            t.workload.clone(),
-            t.threads.to_string(),
-            part,
-            t.against.into(),
-            markdown::spread(&t.value),
-        ];
-        let each = [optional(&t.program), optional(&t.computes), t.verdict.text().into()];
-        text.push_str(&line(&fields.into_iter().chain(each).collect::<Vec<_>>()));
-    }
-    text
+}
+
+const TARGET_COLUMNS: [&str; 6] = ["", "better", "both", "program", "computes", "target"];
+
+fn target<'a>(t: &Target) -> Vec<Field<'a>> {
+    let pair = if t.kind == Kind::Pair { ", pair" } else { "" };
+    vec![
+        format!("{}, {}{pair}", t.workload, t.threads).into(),
+        t.against.into(),
+        Field::Spread(Some(t.value)),
+        Field::Median(t.program),
+        Field::Median(t.computes),
+        t.verdict.text().into(),
+    ]
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::document::Document;
+    use super::super::super::harness::State;
     use super::super::super::machine::Machine;
     use super::super::report::tests::group;
-    use super::super::report::{self, Options};
+    use super::super::report::{self, Verdict};
     use super::*;
 
     #[test]
@@ -267,42 +125,30 @@ mod tests {
         groups[1].measured.cells[0].state = State::Timeout;
         groups[0].figures[2].watts = groups[0].figures[2].cpus;
         let mut targets: Vec<Target> = groups.iter().flat_map(report::targets).collect();
-        targets[0].verdict = report::Verdict::Unsure; // the longest
-        let report = Report {
-            version: "0.1.0",
-            benchmark: "idle",
-            time: 0,
-            machine: Machine::look(),
-            options: Options {
-                cpus: 2,
-                rounds: 3,
-                seconds: 0.5,
-                timeout: 30.0,
-                switch: "auto",
-                share: "auto",
-            },
-            parameters: serde_json::Value::Null,
-            targets,
-            groups,
-            notes: vec!["Energy is not measured: no RAPL counters here.".into()],
-            interrupted: None,
+        targets[0].verdict = Verdict::Unsure; // the longest
+        let options = Options {
+            cpus: 2,
+            rounds: 3,
+            seconds: 0.5,
+            timeout: 30.0,
+            switch: "auto",
+            share: "auto",
         };
-        let text = text(&report);
+        let results = Policies { groups, targets };
+        let report = Document::of("idle", Machine::look(), options, results);
+        let text = report.text();
         let long: Vec<&str> = text.lines().filter(|l| l.chars().count() > 80).collect();
         assert!(long.is_empty(), "{long:#?}");
         assert!(
-            text.contains("gomp-barrier, 128 threads:") && text.contains("           timeout"),
+            text.contains("gomp-barrier, 128 threads:") && text.contains("  timeout"),
             "{text}"
         );
+        assert!(text.contains("sleep ran natively: a reason"), "{text}");
         assert!(
-            text.contains("  sleep*") && text.contains("sleep ran natively: a reason"),
+            text.contains("gomp-barrier, 128, pair") && text.contains("missed (noise)"),
             "{text}"
         );
-        assert!(
-            text.contains("gomp-barrier, 128, pair poll ") && text.contains("missed (noise)"),
-            "{text}"
-        );
-        let markdown = markdown(&report);
+        let markdown = report.markdown();
         let widths =
             markdown.lines().filter(|l| l.starts_with('|')).map(|l| l.matches('|').count());
         let widths: Vec<usize> = widths.collect();

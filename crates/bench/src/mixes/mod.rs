@@ -8,26 +8,31 @@ pub mod programs;
 mod report;
 mod show;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::bail;
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 use serde_json::{Value, json};
 use ui::output::Json;
 
-use self::pairs::Asked;
-pub use self::play::busy_seconds;
-use self::play::{Manager, Outcome, Part, Run, play, with_socket};
-use self::programs::{Name, Program};
+use self::pairs::{Asked, Pair};
+use self::play::{Manager, Part, Run, SOCKET, play};
+use self::programs::{is_malleable, prepare, process};
 use self::report::Scenario::{self, Capped};
-use self::report::{Alone, Cell, Mix, Options, Report, Round};
-use super::child::{self, Ended};
+use self::report::{Alone, Mix, Mixes, Options, Round};
+use super::background::judge;
+use super::child;
+use super::command::{after, shown, split, with_variable, words};
+use super::document::Document;
 use super::harness::State;
 use super::output::Outputs;
+use super::programs::{Kind, Ready};
 use super::{Progress, Session, workload};
-use os::process;
+use os::process::{allowed_cpus, cpu_set, set_affinity};
 use runtime::options::Switch;
 
 /// Measure pairs of programs that share the CPUs, one of them malleable
@@ -158,21 +163,13 @@ pub struct MixesArgs {
 }
 
 /// How OpenMP's threads wait.
-#[derive(Clone, Copy, PartialEq, Debug, ValueEnum)]
-enum WaitPolicy {
+#[derive(Clone, Copy, PartialEq, Debug, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WaitPolicy {
     /// Block (OMP_WAIT_POLICY=passive)
     Passive,
     /// Spin first, for as long as the library decides
     Default,
-}
-
-impl WaitPolicy {
-    fn name(self) -> &'static str {
-        match self {
-            WaitPolicy::Passive => "passive",
-            WaitPolicy::Default => "default",
-        }
-    }
 }
 
 impl MixesArgs {
@@ -194,7 +191,7 @@ impl MixesArgs {
             switch: self.switch.name(),
             malleable_threads: self.threads.unwrap_or(cpus),
             rigid_threads: self.static_threads.unwrap_or(cpus / 2),
-            wait_policy: self.wait_policy.name(),
+            wait_policy: self.wait_policy,
             runs: self.runs.unwrap_or(usual(1, 3)),
             completed: self.completed.unwrap_or(usual(1, 3)),
             timeout: self.timeout,
@@ -206,13 +203,13 @@ impl MixesArgs {
 /// Restrict this process and its children to the first `cpus` of its CPUs, if given. Returns the
 /// remaining CPUs. Fails if there are fewer than `cpus`.
 fn restrict(cpus: Option<u32>) -> anyhow::Result<Vec<usize>> {
-    let mut allowed = process::allowed_cpus();
+    let mut allowed = allowed_cpus();
     if let Some(wanted) = cpus {
         if wanted as usize > allowed.len() {
             bail!("--cpus {wanted}: there are {}", allowed.len());
         }
         allowed.truncate(wanted as usize);
-        process::set_affinity(&process::cpu_set(&allowed))?;
+        set_affinity(&cpu_set(&allowed))?;
     }
     Ok(allowed)
 }
@@ -228,18 +225,14 @@ pub fn measure_and_report(args: &MixesArgs) -> anyhow::Result<i32> {
     let session = Session::begin()?;
     let options = args.options(cpus.len() as u32);
     let mut notes = Vec::new();
-    let mut programs: Vec<Program> = Vec::new();
+    let mut programs: Vec<Ready> = Vec::new();
     let mut pairs = pairs::chosen(&args.mixes, args.quick);
-    for name in pairs.iter().flat_map(|(a, b)| [*a, *b]).collect::<Vec<_>>() {
-        if programs.iter().any(|p| p.name == name)
-            || !pairs.iter().any(|(a, b)| *a == name || *b == name)
-        {
-            continue;
-        }
-        match Program::prepare(name, &session, options.scale, args.python.as_ref()) {
+    let names: BTreeSet<&str> = pairs.iter().flat_map(|&(a, b)| [a, b]).collect();
+    for name in names {
+        match prepare(name, Kind::None, &session, options.scale, args.python.as_ref()) {
             Ok(program) => programs.push(program),
             Err(error) => {
-                notes.push(format!("{} is left out: {error:#}", name.text()));
+                notes.push(format!("{name} is left out: {error:#}"));
                 pairs.retain(|(a, b)| *a != name && *b != name);
             }
         }
@@ -251,39 +244,26 @@ pub fn measure_and_report(args: &MixesArgs) -> anyhow::Result<i32> {
     programs.retain(|p| pairs.iter().any(|(a, b)| *a == p.name || *b == p.name));
     let mut bench =
         Bench { session, cpus, options, scenarios: args.all_scenarios(), programs, notes };
-    let (mut mixes, mut profile, mut scaling) = (Vec::new(), Vec::new(), Vec::new());
+    let mut results = Mixes { mixes: vec![], summary: vec![], profile: vec![], scaling: vec![] };
     let result = if only_mixes {
-        bench.measure(&pairs, &mut mixes)
+        bench.measure(&pairs, &mut results.mixes)
     } else {
-        bench.alone(args.profile.then_some(&mut profile), args.scaling.then_some(&mut scaling))
+        bench.alone(
+            args.profile.then_some(&mut results.profile),
+            args.scaling.then_some(&mut results.scaling),
+        )
     };
     let interrupted = super::interrupted(result)?.err();
-    mixes.iter_mut().for_each(|mix| mix.reckon(bench.options.cpus));
-    let report = Report {
-        version: env!("CARGO_PKG_VERSION"),
-        benchmark: "mixes",
-        time,
-        parameters: parameters(&bench),
-        summary: report::summaries(&mixes, &bench.scenarios),
-        machine: bench.session.machine,
-        options: bench.options,
-        mixes,
-        profile,
-        scaling,
-        notes: bench.notes,
-        interrupted,
-    };
-    outputs.write(&report, || show::markdown(&report), || show::text(&report))?;
-    Ok(report.exit_code())
+    results.mixes.iter_mut().for_each(|mix| mix.reckon(bench.options.cpus));
+    results.summary = report::summaries(&results.mixes, &bench.scenarios);
+    let parameters = parameters(&bench);
+    let report = Document::of("mixes", bench.session.machine, bench.options, results);
+    Document { time, parameters, notes: bench.notes, interrupted, ..report }.write(outputs)
 }
 
 fn parameters(bench: &Bench) -> Value {
-    let command = |p: &Program| {
-        let words = p.command(bench.options.cpus);
-        words.iter().map(|w| w.to_string_lossy().into_owned()).collect::<Vec<_>>()
-    };
-    let commands: serde_json::Map<String, Value> =
-        bench.programs.iter().map(|p| (p.name.text().into(), json!(command(p)))).collect();
+    let command = |p: &Ready| (p.name.clone(), json!(shown(&(p.command)(bench.options.cpus))));
+    let commands: serde_json::Map<String, Value> = bench.programs.iter().map(command).collect();
     json!({ "compiler": workload::compiler_version(&bench.session), "commands": commands })
 }
 
@@ -292,15 +272,12 @@ struct Bench {
     cpus: Vec<usize>,
     options: Options,
     scenarios: Vec<Scenario>,
-    programs: Vec<Program>,
+    programs: Vec<Ready>,
     notes: Vec<String>,
 }
 
-/// The outcome of one scenario in one round: its runs, or the state and the error.
-type Played = Result<Round, (State, Option<String>)>;
-
 impl Bench {
-    fn program(&self, name: Name) -> &Program {
+    fn program(&self, name: &str) -> &Ready {
         // `measure_and_report` prepared the programs of all pairs.
         self.programs.iter().find(|p| p.name == name).expect("a program of a pair")
     }
@@ -310,44 +287,28 @@ impl Bench {
     }
 
     /// Measure all pairs. `mixes` receives the results, and keeps complete rounds after an error.
-    fn measure(&mut self, pairs: &[(Name, Name)], mixes: &mut Vec<Mix>) -> anyhow::Result<()> {
-        let steps =
-            self.programs.len() + pairs.len() * self.options.runs * (1 + self.scenarios.len());
+    fn measure(&mut self, pairs: &[Pair], mixes: &mut Vec<Mix>) -> anyhow::Result<()> {
+        let runs = self.options.runs;
+        let steps = self.programs.len() + pairs.len() * runs * (1 + self.scenarios.len());
         let mut progress = Progress::new(steps);
         for i in 0..self.programs.len() {
-            progress.show_text(&format!("{}: warm-up", self.programs[i].name.text()));
+            progress.show_text(&format!("{}: warm-up", self.programs[i].name));
             self.warm_up(i)?;
         }
-        for &(a, b) in pairs {
-            let cell = |&scenario| Cell {
-                scenario,
-                state: State::Ok,
-                error: None,
-                result: None,
-                rounds: vec![],
-            };
-            mixes.push(Mix {
-                rigid: a.text(),
-                malleable: b.text(),
-                error: None,
-                alone: None,
-                cells: self.scenarios.iter().map(cell).collect(),
-                rounds_alone: vec![],
-            });
+        for &pair in pairs {
+            mixes.push(Mix::of(pair, &self.scenarios));
             let mix = mixes.last_mut().expect("it was just added");
-            for round in 1..=self.options.runs {
+            let (a, b) = (self.program(pair.0), self.program(pair.1));
+            for round in 1..=runs {
                 let name = mix.name();
                 let mut show = |what: &str| {
-                    progress.show_text(&format!(
-                        "{name}, {what}: round {round} of {}",
-                        self.options.runs
-                    ));
+                    progress.show_text(&format!("{name}, {what}: round {round} of {runs}"));
                 };
                 show("alone");
-                match self.play_alone(a, b)? {
+                match judge(self.play_alone(a, b))? {
                     Ok(alone) => mix.rounds_alone.push(alone),
-                    Err(why) => {
-                        mix.error = Some(why);
+                    Err(bad) => {
+                        mix.error = Some(format!("alone, {bad}"));
                         break;
                     }
                 }
@@ -357,9 +318,9 @@ impl Bench {
                     if cell.state != State::Ok {
                         continue;
                     }
-                    match self.play_scenario(cell.scenario, a, b)? {
+                    match judge(self.play_scenario(cell.scenario, a, b))? {
                         Ok(round) => cell.rounds.push(round),
-                        Err((state, error)) => (cell.state, cell.error) = (state, error),
+                        Err(bad) => (cell.state, cell.error) = bad.state(),
                     }
                 }
             }
@@ -371,28 +332,22 @@ impl Bench {
     /// files into memory, and shows whether lissom manages the program. Problems become notes.
     fn warm_up(&mut self, i: usize) -> anyhow::Result<()> {
         let program = &self.programs[i];
-        let name = program.name;
+        let name = &program.name;
+        let is_malleable = is_malleable(name);
         let mut commands = vec![self.natively(program, self.options.cpus)];
-        if name.is_malleable() {
+        if is_malleable {
             commands.push(self.under_lissom(program, &self.nobody(), true));
         }
         for command in commands {
             let ended =
                 child::run(&command, &self.session.signals, &self.session.scratch, self.limit())?;
-            let problem = match ended {
-                Ended::Well(output) => program.check(&output),
-                Ended::Badly(why) => Some(why),
-                Ended::TooSlow => Some(format!("it did not end within {} s", self.options.timeout)),
-            };
-            if let Some(why) = problem {
-                self.notes.push(format!("{}, {}: {why}", name.text(), command[0].display()));
+            if let Err(bad) = program.check(ended) {
+                self.notes.push(format!("{name}, {}: {bad}", command[0].display()));
             }
         }
-        let told = self.session.statistics();
-        if let Some(why) =
-            told.as_ref().and_then(super::native_because).filter(|_| name.is_malleable())
-        {
-            self.notes.push(format!("{} runs natively even under lissom: {why}", name.text()));
+        let told = self.session.statistics().filter(|_| is_malleable);
+        if let Some(why) = told.as_ref().and_then(super::native_because) {
+            self.notes.push(format!("{name} runs natively even under lissom: {why}"));
         }
         Ok(())
     }
@@ -402,65 +357,40 @@ impl Bench {
         self.session.scratch.path().join("nobody")
     }
 
-    fn natively(&self, program: &Program, threads: u32) -> Vec<OsString> {
-        let mut command: Vec<OsString> = Vec::new();
-        if self.options.wait_policy == WaitPolicy::Passive.name() {
-            command.extend(["env", "OMP_WAIT_POLICY=passive"].map(OsString::from));
-        }
-        command.extend(program.command(threads));
-        command
+    fn natively(&self, program: &Ready, threads: u32) -> Vec<OsString> {
+        let policy = match self.options.wait_policy {
+            WaitPolicy::Passive => split("env OMP_WAIT_POLICY=passive"),
+            WaitPolicy::Default => vec![],
+        };
+        after(&policy, &(program.command)(threads))
     }
 
-    fn under_lissom(&self, program: &Program, socket: &Path, told: bool) -> Vec<OsString> {
-        let mut command = with_socket(socket);
-        command.extend(self.session.under_lissom(self.options.switch, &[], told));
-        command.extend(program.command(self.options.malleable_threads));
-        command
+    fn under_lissom(&self, program: &Ready, socket: &Path, told: bool) -> Vec<OsString> {
+        let lissom = self.session.under_lissom(self.options.switch, &[], told);
+        let command = (program.command)(self.options.malleable_threads);
+        [with_variable(SOCKET, socket), lissom, command].concat()
     }
 
     /// Run one program by itself. Returns its complete runs and the fraction of the CPUs that other
-    /// processes used, or why there are none.
-    fn play_one(
-        &self,
-        program: &Program,
-        command: Vec<OsString>,
-    ) -> anyhow::Result<Result<(Vec<Run>, f64), String>> {
+    /// processes used.
+    fn play_one(&self, program: &Ready, command: Vec<OsString>) -> anyhow::Result<(Vec<Run>, f64)> {
         let part = Part { program, command, cpus: None };
-        Ok(match play(&self.session, &[part], self.options.completed, self.limit(), None)? {
-            Outcome::Done(mut runs, others) => Ok((runs.remove(0), others)),
-            Outcome::Failed(why) => Err(why),
-            Outcome::Timeout => {
-                Err(format!("alone, it did not end within {} s", self.options.timeout))
-            }
-        })
+        let (mut runs, others) =
+            play(&self.session, &[part], self.options.completed, self.limit(), None)?;
+        Ok((runs.remove(0), others))
     }
 
-    fn play_alone(&self, a: Name, b: Name) -> anyhow::Result<Result<Alone, String>> {
+    fn play_alone(&self, a: &Ready, b: &Ready) -> anyhow::Result<Alone> {
         let cpus = self.options.cpus;
-        let (a, b) = (self.program(a), self.program(b));
-        let commands = [
-            (a, self.natively(a, cpus)),
-            (b, self.natively(b, cpus)),
-            (b, self.under_lissom(b, &self.nobody(), false)),
-        ];
-        let mut runs = Vec::new();
-        let mut most = 0.0f64;
-        for (program, command) in commands {
-            match self.play_one(program, command)? {
-                Ok((done, others)) => {
-                    runs.push(done);
-                    most = most.max(others);
-                }
-                Err(why) => return Ok(Err(why)),
-            }
-        }
-        let [rigid, malleable, under_lissom] = runs.try_into().expect("one for each command");
-        Ok(Ok(Alone { rigid, malleable, under_lissom, others: most }))
+        let (rigid, of_a) = self.play_one(a, self.natively(a, cpus))?;
+        let (malleable, of_b) = self.play_one(b, self.natively(b, cpus))?;
+        let managed = self.under_lissom(b, &self.nobody(), false);
+        let (under_lissom, of_managed) = self.play_one(b, managed)?;
+        Ok(Alone { rigid, malleable, under_lissom, others: of_a.max(of_b).max(of_managed) })
     }
 
-    fn play_scenario(&self, scenario: Scenario, a: Name, b: Name) -> anyhow::Result<Played> {
-        let (a, b) = (self.program(a), self.program(b));
-        let Options { cpus: all, rigid_threads, malleable_threads, .. } = self.options;
+    fn play_scenario(&self, scenario: Scenario, a: &Ready, b: &Ready) -> anyhow::Result<Round> {
+        let Options { rigid_threads, malleable_threads, completed, .. } = self.options;
         // The malleable program gets the upper half, as from the manager.
         let (lower, upper) = self.cpus.split_at(self.cpus.len() / 2);
         let is_managed = matches!(scenario, Scenario::Manager | Capped(_));
@@ -468,51 +398,39 @@ impl Bench {
             true => self.session.scratch.path().join("manager.sock"),
             false => self.nobody(),
         };
-        let (rigid, malleable) = match scenario {
-            Scenario::Stock => {
-                (self.natively(a, lower.len() as u32), self.natively(b, upper.len() as u32))
-            }
-            Scenario::Oversubscription | Scenario::Native => {
-                (self.natively(a, rigid_threads), self.natively(b, malleable_threads))
-            }
+        let is_stock = scenario == Scenario::Stock;
+        let (few, many) = match is_stock {
+            true => (lower.len() as u32, upper.len() as u32),
+            false => (rigid_threads, malleable_threads),
+        };
+        let malleable = match scenario {
             Scenario::Lissom | Scenario::Manager | Capped(_) => {
-                (self.natively(a, rigid_threads), self.under_lissom(b, &socket, false))
+                self.under_lissom(b, &socket, false)
             }
+            _ => self.natively(b, many),
         };
-        let pinned = |cpus: &[usize], scenarios: &[Scenario]| {
-            scenarios.contains(&scenario).then(|| cpus.to_vec())
-        };
+        let is_pinned = is_stock || scenario == Scenario::Oversubscription;
         let parts = [
             Part {
                 program: a,
-                command: rigid,
-                cpus: pinned(lower, &[Scenario::Stock, Scenario::Oversubscription]),
+                command: self.natively(a, few),
+                cpus: is_pinned.then(|| lower.to_vec()),
             },
-            Part { program: b, command: malleable, cpus: pinned(upper, &[Scenario::Stock]) },
+            Part { program: b, command: malleable, cpus: is_stock.then(|| upper.to_vec()) },
         ];
-        let mut manager = None;
-        if is_managed {
-            let mut command: Vec<OsString> =
-                vec![self.session.lissom.clone().into(), "manager".into(), "--quiet".into()];
+        let start = || {
+            let mut command = words![self.session.lissom, "manager", "--quiet"];
             if let Capped(cap) = scenario {
-                command.extend(["--cap".into(), format!("{}={cap}", b.process()).into()]);
+                command.extend(words!["--cap", format!("{}={cap}", process(b))]);
             }
-            match Manager::start(&self.session, &command, &socket)? {
-                Ok(started) => manager = Some(started),
-                Err(why) => return Ok(Err((State::Failed, Some(why)))),
-            }
-        }
-        let outcome =
-            play(&self.session, &parts, self.options.completed, self.limit(), manager.as_mut())?;
-        Ok(match outcome {
-            Outcome::Done(mut runs, others) => {
-                let malleable = runs.remove(1);
-                let manager_cpu = manager.map(Manager::stop).transpose()?;
-                let others = (others - manager_cpu.unwrap_or(0.0) / f64::from(all)).max(0.0);
-                Ok(Round { rigid: runs.remove(0), malleable, others, manager_cpu })
-            }
-            Outcome::Failed(why) => Err((State::Failed, Some(why))),
-            Outcome::Timeout => Err((State::Timeout, None)),
-        })
+            Manager::start(&self.session, &command, &socket)
+        };
+        let mut manager = is_managed.then(start).transpose()?;
+        let (mut runs, others) =
+            play(&self.session, &parts, completed, self.limit(), manager.as_mut())?;
+        let malleable = runs.remove(1);
+        let manager_cpu = manager.map(Manager::stop).transpose()?;
+        let others = others - manager_cpu.unwrap_or(0.0) / self.cpus.len() as f64;
+        Ok(Round { rigid: runs.remove(0), malleable, others: others.max(0.0), manager_cpu })
     }
 }

@@ -4,11 +4,13 @@
 use std::time::Duration;
 
 use super::super::Progress;
-use super::super::child::{Ended, Running};
+use super::super::background::{Bad, failed, judge};
+use super::super::child::Running;
 use super::super::harness::{Compare, Spread, pairwise};
+use super::super::programs::Ready;
+use super::super::series::geometric_mean;
 use super::Bench;
-use super::programs::Program;
-use super::report::{Point, Profile, Scaling, geometric_mean};
+use super::report::{Point, Profile, Scaling};
 use watch::activity::source::{Choice, Source};
 
 /// The interval at which the activity of a running program is read.
@@ -48,29 +50,29 @@ impl Bench {
         let mut progress = Progress::new(each * self.programs.len());
         if let Some(list) = profile {
             for program in &self.programs {
-                progress.show_text(&format!("{}: profile", program.name.text()));
-                match self.profile(program)? {
+                progress.show_text(&format!("{}: profile", program.name));
+                match judge(self.profile(program))? {
                     Ok(profile) => list.push(profile),
-                    Err(why) => self.notes.push(format!("{}: {why}", program.name.text())),
+                    Err(bad) => self.notes.push(format!("{}: {bad}", program.name)),
                 }
             }
         }
         if let Some(list) = scaling {
             for program in &self.programs {
-                match self.scale(program, &counts, &mut progress)? {
+                match judge(self.scale(program, &counts, &mut progress))? {
                     Ok(scaling) => list.push(scaling),
-                    Err(why) => self.notes.push(why),
+                    Err(bad) => self.notes.push(format!("{}, scaling: {bad}", program.name)),
                 }
             }
         }
         Ok(())
     }
 
-    /// Profile one run with a thread per CPU. The inner error says why there is no profile.
-    fn profile(&self, program: &Program) -> anyhow::Result<Result<Profile, String>> {
+    /// Profile one run with a thread per CPU.
+    fn profile(&self, program: &Ready) -> anyhow::Result<Profile> {
         let threads = self.options.cpus;
         let mut running =
-            Running::start(&program.command(threads), &self.session.scratch, "part0", None)?;
+            Running::start(&(program.command)(threads), &self.session.scratch, "part0", None)?;
         let (mut source, mut time) = (Source::open(Choice::Auto, false)?, Vec::<Duration>::new());
         let exited = loop {
             let period = activity(&mut source, running.id())?;
@@ -81,44 +83,36 @@ impl Bench {
             time.resize(time.len().max(period.len()), Duration::ZERO);
             period.iter().zip(&mut time).for_each(|(more, time)| *time += *more);
             if running.seconds() > self.options.timeout {
-                return Ok(Err(format!("it did not end within {} s", self.options.timeout)));
+                return Err(Bad::Timeout.into());
             }
             // Check for signals, since the source does not.
             self.session.signals.wait_for_child(Duration::ZERO)?;
         };
-        match exited.ended {
-            Ended::Well(_) => {}
-            Ended::Badly(why) => return Ok(Err(why)),
-            Ended::TooSlow => return Ok(Err("it did not end within the time limit".into())),
-        }
+        exited.ended.output()?;
         let whole: Duration = time.iter().sum();
         if whole.is_zero() {
-            return Ok(Err(format!(
-                "it ended before its threads were sampled, after {:.2} s",
-                exited.seconds
+            let seconds = exited.seconds;
+            return Err(failed(format!(
+                "it ended before its threads were sampled, after {seconds:.2} s"
             )));
         }
         let shares = time.iter().map(|t| t.as_secs_f64() / whole.as_secs_f64()).collect();
-        Ok(Ok(Profile { program: program.name.text(), threads, seconds: exited.seconds, shares }))
+        Ok(Profile { program: program.name.clone(), threads, seconds: exited.seconds, shares })
     }
 
     fn scale(
         &self,
-        program: &Program,
+        program: &Ready,
         counts: &[u32],
         progress: &mut Progress,
-    ) -> anyhow::Result<Result<Scaling, String>> {
+    ) -> anyhow::Result<Scaling> {
         let mut seconds: Vec<Vec<f64>> = vec![Vec::new(); counts.len()];
         for round in 1..=self.options.runs {
             for (&threads, seconds) in counts.iter().zip(&mut seconds) {
-                progress.show_text(&format!(
-                    "{}, {threads} threads: round {round}",
-                    program.name.text()
-                ));
-                match self.play_one(program, program.command(threads))? {
-                    Ok((runs, _)) => seconds.push(geometric_mean(runs.iter().map(|r| r.seconds))),
-                    Err(why) => return Ok(Err(why)),
-                }
+                let name = &program.name;
+                progress.show_text(&format!("{name}, {threads} threads: round {round}"));
+                let (runs, _) = self.play_one(program, (program.command)(threads))?;
+                seconds.push(geometric_mean(runs.iter().map(|r| r.seconds)));
             }
         }
         let point = |(&threads, of): (&u32, &Vec<f64>)| {
@@ -126,7 +120,7 @@ impl Bench {
             Some(Point { threads, seconds: Spread::of(of)?, speedup })
         };
         let points = counts.iter().zip(&seconds).filter_map(point).collect();
-        Ok(Ok(Scaling { program: program.name.text(), points }))
+        Ok(Scaling { program: program.name.clone(), points })
     }
 }
 

@@ -2,10 +2,13 @@
 
 use clap::ValueEnum;
 use serde::Serialize;
-use serde_json::Value;
+use serde_with::skip_serializing_none;
 
-use super::super::harness::{Spread, State};
-use super::super::machine::Machine;
+use super::super::harness::{Compare, Spread, State, pairwise};
+use super::super::name_of;
+use super::super::series::geometric_mean;
+use super::WaitPolicy;
+use super::pairs::Pair;
 use super::play::Run;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
@@ -28,12 +31,8 @@ pub enum Scenario {
 impl Scenario {
     pub fn name(self) -> String {
         match self {
-            Scenario::Stock => "stock".into(),
-            Scenario::Oversubscription => "oversubscription".into(),
-            Scenario::Native => "native".into(),
-            Scenario::Lissom => "lissom".into(),
-            Scenario::Manager => "manager".into(),
             Scenario::Capped(cpus) => format!("manager, cap {cpus}"),
+            _ => name_of(&self),
         }
     }
 }
@@ -56,6 +55,7 @@ pub struct Alone {
 }
 
 /// Runs of one scenario, in one round.
+#[skip_serializing_none]
 #[derive(Serialize)]
 pub struct Round {
     pub rigid: Vec<Run>,
@@ -64,23 +64,22 @@ pub struct Round {
     /// machine.
     pub others: f64,
     /// Fraction of one CPU that the manager itself used.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub manager_cpu: Option<f64>,
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 pub struct Cell {
     pub scenario: Scenario,
     pub state: State,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<Figures>,
     pub rounds: Vec<Round>,
 }
 
 /// Figures of a scenario over all rounds. Ratios compare runs of the same round.
-#[derive(Clone, Serialize)]
+#[skip_serializing_none]
+#[derive(Serialize)]
 pub struct Figures {
     /// Seconds of a run of N: for each round, the geometric mean of its complete runs.
     pub rigid: Spread,
@@ -92,14 +91,12 @@ pub struct Figures {
     pub malleable_slowdown: Spread,
     /// System throughput: the sum of time alone / time here of both programs.
     pub stp: Spread,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub to_stock: Option<Relative>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub manager_cpu: Option<Spread>,
 }
 
 /// Speeds relative to the scenario `stock`, as in the paper.
-#[derive(Clone, Serialize)]
+#[derive(Serialize)]
 pub struct Relative {
     pub rigid: Spread,
     pub malleable: Spread,
@@ -107,20 +104,19 @@ pub struct Relative {
     pub stp: Spread,
 }
 
+#[skip_serializing_none]
 #[derive(Serialize)]
 pub struct Mix {
     pub rigid: &'static str,
     pub malleable: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
     /// Figures of each program alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub alone: Option<AloneFigures>,
     pub cells: Vec<Cell>,
     pub rounds_alone: Vec<Alone>,
 }
 
-#[derive(Clone, Serialize)]
+#[derive(Serialize)]
 pub struct AloneFigures {
     /// Seconds of a run of N.
     pub rigid: Spread,
@@ -130,11 +126,6 @@ pub struct AloneFigures {
     pub under_lissom: Spread,
     /// Fraction of the CPUs that N leaves idle.
     pub rigid_idle: Spread,
-}
-
-pub fn geometric_mean(values: impl IntoIterator<Item = f64>) -> f64 {
-    let (sum, count) = values.into_iter().fold((0.0, 0), |(sum, n), v| (sum + v.ln(), n + 1));
-    (sum / f64::from(count)).exp()
 }
 
 fn seconds(runs: &[Run]) -> f64 {
@@ -148,7 +139,20 @@ fn idle(runs: &[Run], cpus: u32) -> f64 {
     (1.0 - used / (there * f64::from(cpus))).max(0.0)
 }
 
+impl Cell {
+    /// Return a cell without rounds.
+    pub fn of(scenario: Scenario) -> Cell {
+        Cell { scenario, state: State::Ok, error: None, result: None, rounds: vec![] }
+    }
+}
+
 impl Mix {
+    /// Return a mix without rounds.
+    pub fn of((rigid, malleable): Pair, scenarios: &[Scenario]) -> Mix {
+        let cells = scenarios.iter().map(|&scenario| Cell::of(scenario)).collect();
+        Mix { rigid, malleable, error: None, alone: None, cells, rounds_alone: vec![] }
+    }
+
     pub fn name(&self) -> String {
         format!("{} + {}", self.rigid, self.malleable)
     }
@@ -161,22 +165,27 @@ impl Mix {
 
     /// Compute the figures from the rounds. `cpus`: number of CPUs of the benchmark.
     pub fn reckon(&mut self, cpus: u32) {
-        let alone = |of: fn(&Alone) -> &Vec<Run>| -> Vec<f64> {
-            self.rounds_alone.iter().map(|a| seconds(of(a))).collect()
-        };
-        let (rigid, malleable) = (alone(|a| &a.rigid), alone(|a| &a.malleable));
-        let idle: Vec<f64> = self.rounds_alone.iter().map(|a| idle(&a.rigid, cpus)).collect();
-        self.alone = figures_alone(&rigid, &malleable, &alone(|a| &a.under_lissom), &idle);
-        let stock =
-            self.cells.iter().find(|c| c.scenario == Scenario::Stock && c.state == State::Ok);
-        let base = stock.map(|c| Times::of(&c.rounds, &rigid, &malleable));
-        for cell in &mut self.cells {
-            let times = Times::of(&cell.rounds, &rigid, &malleable);
-            cell.result = match cell.state {
-                State::Ok => times.figures(base.as_ref(), &cell.rounds),
-                _ => None,
-            };
+        let rounds = self.rounds_alone.iter();
+        let alone = Times::of(rounds.map(|a| (&a.rigid, &a.malleable)));
+        self.alone = self.figures_alone(&alone, cpus);
+        let times = |c: &Cell| Times::of(c.rounds.iter().map(|r| (&r.rigid, &r.malleable)));
+        let is_stock = |c: &&Cell| c.scenario == Scenario::Stock && c.state == State::Ok;
+        let stock = self.cells.iter().find(is_stock).map(times);
+        for cell in self.cells.iter_mut().filter(|c| c.state == State::Ok) {
+            cell.result = times(cell).figures(&alone, stock.as_ref(), &cell.rounds);
         }
+    }
+
+    fn figures_alone(&self, alone: &Times, cpus: u32) -> Option<AloneFigures> {
+        let spread = |of: &dyn Fn(&Alone) -> f64| {
+            Spread::of(&self.rounds_alone.iter().map(of).collect::<Vec<f64>>())
+        };
+        Some(AloneFigures {
+            rigid: Spread::of(&alone.rigid)?,
+            malleable: Spread::of(&alone.malleable)?,
+            under_lissom: spread(&|a| seconds(&a.under_lissom))?,
+            rigid_idle: spread(&|a| idle(&a.rigid, cpus))?,
+        })
     }
 
     pub fn figures(&self, scenario: Scenario) -> Option<&Figures> {
@@ -184,73 +193,49 @@ impl Mix {
     }
 }
 
-fn figures_alone(
-    rigid: &[f64],
-    malleable: &[f64],
-    under_lissom: &[f64],
-    idle: &[f64],
-) -> Option<AloneFigures> {
-    Some(AloneFigures {
-        rigid: Spread::of(rigid)?,
-        malleable: Spread::of(malleable)?,
-        under_lissom: Spread::of(under_lissom)?,
-        rigid_idle: Spread::of(idle)?,
-    })
-}
-
-/// Times of a scenario, by round.
+/// Seconds of a run of N and of M, by round.
 struct Times {
     rigid: Vec<f64>,
     malleable: Vec<f64>,
-    /// Times of N and M relative to their times alone.
-    slowdowns: Vec<(f64, f64)>,
-    stp: Vec<f64>,
 }
 
 impl Times {
-    fn of(rounds: &[Round], rigid_alone: &[f64], malleable_alone: &[f64]) -> Times {
-        let rigid: Vec<f64> = rounds.iter().map(|r| seconds(&r.rigid)).collect();
-        let malleable: Vec<f64> = rounds.iter().map(|r| seconds(&r.malleable)).collect();
-        let over = |times: &[f64], alone: &[f64]| -> Vec<f64> {
-            times.iter().zip(alone).map(|(t, a)| t / a).collect()
-        };
-        let slowdowns: Vec<(f64, f64)> =
-            over(&rigid, rigid_alone).into_iter().zip(over(&malleable, malleable_alone)).collect();
-        let stp = slowdowns.iter().map(|(a, b)| 1.0 / a + 1.0 / b).collect();
-        Times { rigid, malleable, slowdowns, stp }
+    fn of<'a>(rounds: impl Iterator<Item = (&'a Vec<Run>, &'a Vec<Run>)>) -> Times {
+        let (rigid, malleable) = rounds.map(|(n, m)| (seconds(n), seconds(m))).unzip();
+        Times { rigid, malleable }
     }
 
-    fn relative_to(&self, base: &Times) -> Option<Relative> {
-        let speeds = |of: fn(&Times) -> &Vec<f64>| -> Vec<f64> {
-            of(base).iter().zip(of(self)).map(|(stock, here)| stock / here).collect()
+    /// Return the speeds of N and M relative to `base`, and their sum divided by `divisor`.
+    fn speeds(&self, base: &Times, divisor: f64) -> Option<Relative> {
+        let ratios = |base: &[f64], here: &[f64]| -> Vec<f64> {
+            base.iter().zip(here).map(|(base, here)| base / here).collect()
         };
-        let (rigid, malleable) = (speeds(|t| &t.rigid), speeds(|t| &t.malleable));
-        let means: Vec<f64> = rigid.iter().zip(&malleable).map(|(n, m)| (n + m) / 2.0).collect();
+        let rigid = ratios(&base.rigid, &self.rigid);
+        let malleable = ratios(&base.malleable, &self.malleable);
+        let both: Vec<f64> = rigid.iter().zip(&malleable).map(|(n, m)| (n + m) / divisor).collect();
         Some(Relative {
             rigid: Spread::of(&rigid)?,
             malleable: Spread::of(&malleable)?,
-            stp: Spread::of(&means)?,
+            stp: Spread::of(&both)?,
         })
     }
 
-    fn figures(&self, base: Option<&Times>, rounds: &[Round]) -> Option<Figures> {
-        let each = |of: fn(&(f64, f64)) -> f64| {
-            Spread::of(&self.slowdowns.iter().map(of).collect::<Vec<f64>>())
-        };
+    fn figures(&self, alone: &Times, stock: Option<&Times>, rounds: &[Round]) -> Option<Figures> {
         let manager: Vec<f64> = rounds.iter().filter_map(|r| r.manager_cpu).collect();
         Some(Figures {
             rigid: Spread::of(&self.rigid)?,
             malleable: Spread::of(&self.malleable)?,
-            rigid_slowdown: each(|s| s.0)?,
-            malleable_slowdown: each(|s| s.1)?,
-            stp: Spread::of(&self.stp)?,
-            to_stock: base.and_then(|base| self.relative_to(base)),
+            rigid_slowdown: pairwise(&self.rigid, &alone.rigid, Compare::Ratio)?,
+            malleable_slowdown: pairwise(&self.malleable, &alone.malleable, Compare::Ratio)?,
+            stp: self.speeds(alone, 1.0)?.stp,
+            to_stock: stock.and_then(|stock| self.speeds(stock, 2.0)),
             manager_cpu: Spread::of(&manager),
         })
     }
 }
 
 /// Geometric means of a scenario over mixes.
+#[skip_serializing_none]
 #[derive(Serialize)]
 pub struct Summary {
     pub scenario: Scenario,
@@ -261,7 +246,6 @@ pub struct Summary {
     pub stp: f64,
     pub rigid_slowdown: f64,
     pub malleable_slowdown: f64,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub to_stock: Option<Means>,
 }
 
@@ -317,7 +301,7 @@ pub fn summaries(mixes: &[Mix], scenarios: &[Scenario]) -> Vec<Summary> {
 /// Distribution of a program's number of runnable threads over time.
 #[derive(Serialize)]
 pub struct Profile {
-    pub program: &'static str,
+    pub program: String,
     pub threads: u32,
     pub seconds: f64,
     /// Element i is the share of the time with i runnable threads, the last one with i or more.
@@ -327,7 +311,7 @@ pub struct Profile {
 /// Time of a program, by its number of threads.
 #[derive(Serialize)]
 pub struct Scaling {
-    pub program: &'static str,
+    pub program: String,
     pub points: Vec<Point>,
 }
 
@@ -347,8 +331,8 @@ pub struct Options {
     pub malleable_threads: u32,
     /// Threads of N, except in `stock`.
     pub rigid_threads: u32,
-    /// OpenMP's wait policy in native runs: `passive` or `default`.
-    pub wait_policy: &'static str,
+    /// OpenMP's wait policy in native runs.
+    pub wait_policy: WaitPolicy,
     /// Number of rounds.
     pub runs: usize,
     /// Minimum number of complete runs of each program in a scenario.
@@ -358,37 +342,13 @@ pub struct Options {
 }
 
 #[derive(Serialize)]
-pub struct Report {
-    pub version: &'static str,
-    pub benchmark: &'static str,
-    /// Time of the start, in seconds since 1970.
-    pub time: u64,
-    pub machine: Machine,
-    pub options: Options,
-    pub parameters: Value,
+pub struct Mixes {
     pub mixes: Vec<Mix>,
     pub summary: Vec<Summary>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub profile: Vec<Profile>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub scaling: Vec<Scaling>,
-    pub notes: Vec<String>,
-    /// The signal that interrupted the benchmark.
-    pub interrupted: Option<i32>,
-}
-
-impl Report {
-    /// Return 128 + the signal if interrupted, 1 if something failed or was too slow under lissom,
-    /// else 0. A native scenario that is too slow is a result.
-    pub fn exit_code(&self) -> i32 {
-        if let Some(signal) = self.interrupted {
-            return 128 + signal;
-        }
-        let managed = |s| matches!(s, Scenario::Lissom | Scenario::Manager | Scenario::Capped(_));
-        let bad =
-            |c: &Cell| c.state == State::Failed || c.state == State::Timeout && managed(c.scenario);
-        i32::from(self.mixes.iter().any(|m| m.error.is_some() || m.cells.iter().any(bad)))
-    }
 }
 
 #[cfg(test)]
@@ -406,7 +366,7 @@ pub mod tests {
             others: 0.2,
             manager_cpu: None,
         };
-        Cell { scenario, state: State::Ok, error: None, result: None, rounds: vec![round] }
+        Cell { rounds: vec![round], ..Cell::of(scenario) }
     }
 
     /// Make a mix on two CPUs. Alone, N takes 1 s and uses one CPU, and M takes 2 s.
@@ -419,17 +379,12 @@ pub mod tests {
         };
         let mut failed = cell(Scenario::Manager, &[], &[]);
         (failed.state, failed.error) = (State::Failed, Some("lissom manager has ended".into()));
+        let stock = cell(Scenario::Stock, &[1.0, 4.0], &[4.0, 4.0, 4.0]);
+        let lissom = cell(Scenario::Lissom, &[1.25], &[2.5]);
         let mut mix = Mix {
-            rigid: "blackscholes",
-            malleable: "ep",
-            error: None,
-            alone: None,
-            cells: vec![
-                cell(Scenario::Stock, &[1.0, 4.0], &[4.0, 4.0, 4.0]),
-                cell(Scenario::Lissom, &[1.25], &[2.5]),
-                failed,
-            ],
+            cells: vec![stock, lissom, failed],
             rounds_alone: vec![alone],
+            ..Mix::of(("blackscholes", "ep"), &[])
         };
         mix.reckon(2);
         mix

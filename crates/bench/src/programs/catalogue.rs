@@ -1,17 +1,20 @@
 //! The programs: how to prepare, start and check each.
 
 use std::ffi::OsString;
-use std::rc::Rc;
 
 use anyhow::bail;
 use clap::ValueEnum;
 use serde::Serialize;
 
-use super::super::harness::{Check, Effort, Metric, SECONDS};
-use super::super::mixes::programs::{Name, Program};
+use super::super::background::Bad;
+use super::super::child::Ended;
+use super::super::command::{split, words};
+use super::super::harness::{Check, Effort, Group, Metric, SECONDS};
+use super::super::mixes::programs as mixes;
 use super::super::specificity::data;
 use super::super::workload::{self, POOL};
 use super::super::{Session, spin, sync, watch};
+use super::check;
 
 /// How the threads of a program usually wait for each other.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum, Serialize)]
@@ -27,9 +30,6 @@ pub enum Kind {
     Mixed,
 }
 
-/// A check of a program's output that several groups share. Returns what is wrong, if anything.
-pub type SharedCheck = Rc<dyn Fn(&str) -> Option<String>>;
-
 /// A program that is ready to run.
 pub struct Ready {
     pub name: String,
@@ -38,11 +38,48 @@ pub struct Ready {
     pub command: Box<dyn Fn(u32) -> Vec<OsString>>,
     pub metric: Metric,
     /// Check of the output, the same for all runs.
-    pub check: Option<SharedCheck>,
+    pub check: Option<Check>,
     /// Units of the metric per round, for a number of threads, if the program takes `--rounds`.
     /// Such a program may take 10,000 times as long natively as it should.
     pub units: Option<fn(u32) -> f64>,
     pub environment: &'static [&'static str],
+}
+
+impl Ready {
+    /// Return a program whose time is measured from start to end, without a check.
+    pub fn of(
+        name: impl Into<String>,
+        kind: Kind,
+        command: impl Fn(u32) -> Vec<OsString> + 'static,
+    ) -> Ready {
+        Ready {
+            name: name.into(),
+            kind,
+            command: Box::new(command),
+            metric: SECONDS,
+            check: None,
+            units: None,
+            environment: &[],
+        }
+    }
+
+    /// Return a group of the program without scenarios.
+    pub fn group(&self, threads: u32) -> Group {
+        Group {
+            workload: self.name.clone(),
+            threads,
+            check: self.check.clone(),
+            environment: self.environment,
+            ..Group::of(self.metric)
+        }
+    }
+
+    /// Return why a run does not count, if its exit or its output is wrong.
+    pub fn check(&self, ended: Ended) -> Result<(), Bad> {
+        let output = ended.output()?;
+        let wrong = self.check.as_ref().and_then(|check| check(&output));
+        wrong.map_or(Ok(()), |why| Err(Bad::Failed(why)))
+    }
 }
 
 pub const ALL: &[(&str, Kind)] = &[
@@ -93,21 +130,13 @@ impl Maker<'_> {
     /// Prepare the program `name`. The error says what is missing.
     pub fn make(&self, name: &str, kind: Kind) -> anyhow::Result<Ready> {
         let (session, per_us) = (self.session, self.per_us);
-        let timed = |metric, units, command: Box<dyn Fn(u32) -> Vec<OsString>>| Ready {
-            name: name.into(),
-            kind,
-            command,
-            metric,
-            check: None,
-            units: Some(units),
-            environment: &[],
-        };
-        Ok(match name {
+        let one_unit: fn(u32) -> f64 = |_| 1.0;
+        match name {
             "barrier" | "cond" => {
                 // The work of a round does not depend on the number of threads.
                 let first = sync::timed(name, session, 1, per_us)?;
-                let command = move |threads: u32| with_threads(&first, threads);
-                timed(sync::TIME, |_| 1.0, Box::new(command))
+                let ready = Ready::of(name, kind, move |threads| with_threads(&first, threads));
+                Ok(Ready { metric: sync::TIME, units: Some(one_unit), ..ready })
             }
             "pipeline" | "spin-barrier" | "omp-flags" | "omp-active" => {
                 let of = if name == "spin-barrier" { "barrier" } else { name };
@@ -122,46 +151,34 @@ impl Maker<'_> {
                     command
                 };
                 debug_assert!(units_of_one == 1.0);
-                let units: fn(u32) -> f64 = if each { f64::from } else { |_| 1.0 };
-                let mut ready = timed(metric, units, Box::new(command));
-                if name == "omp-active" {
-                    ready.environment = &["OMP_WAIT_POLICY=active"];
-                }
-                ready
+                Ok(Ready {
+                    metric,
+                    units: Some(if each { f64::from } else { one_unit }),
+                    environment: if name == "omp-active" {
+                        &["OMP_WAIT_POLICY=active"]
+                    } else {
+                        &[]
+                    },
+                    ..Ready::of(name, kind, command)
+                })
             }
             "pool" => {
                 let program = workload::compile(session, POOL)?;
                 // --work 256: a graph takes one or two milliseconds on one CPU.
                 let command = move |threads: u32| {
-                    let mut command: Vec<OsString> = vec![program.clone().into(), "graphs".into()];
-                    command.extend(
-                        ["--work", "256", "--threads", &threads.to_string()].map(OsString::from),
-                    );
-                    command
+                    words![program, "graphs", "--work", "256", "--threads", threads.to_string()]
                 };
-                let metric = Metric { unit: "us a graph", ..sync::TIME };
-                let mut ready = timed(metric, |_| 1.0, Box::new(command));
-                ready.check = Some(same_field("checksum"));
-                ready
+                Ok(Ready {
+                    metric: Metric { unit: "us a graph", ..sync::TIME },
+                    units: Some(one_unit),
+                    check: Some(check::same(check::field("checksum"), 0.0)),
+                    ..Ready::of(name, kind, command)
+                })
             }
-            "pigz" | "xz" | "zstd" | "sort" => self.tool(name, kind)?,
-            "x264" => self.x264(kind)?,
-            _ => {
-                let Some(of) = Name::parse(name) else { bail!("unknown program {name}") };
-                let program =
-                    Rc::new(Program::prepare(of, session, self.scale, self.python.as_ref())?);
-                let checked = Rc::clone(&program);
-                Ready {
-                    name: name.into(),
-                    kind,
-                    command: Box::new(move |threads| program.command(threads)),
-                    metric: SECONDS,
-                    check: Some(Rc::new(move |output: &str| checked.check(output))),
-                    units: None,
-                    environment: &[],
-                }
-            }
-        })
+            "pigz" | "xz" | "zstd" | "sort" => self.tool(name, kind),
+            "x264" => self.x264(kind),
+            _ => mixes::prepare(name, kind, session, self.scale, self.python.as_ref()),
+        }
     }
 
     fn missing(program: &str, package: &str) -> anyhow::Result<()> {
@@ -196,21 +213,12 @@ impl Maker<'_> {
         };
         Maker::missing(name, package)?;
         let file = self.text(megabytes)?;
-        let command = move |threads: u32| -> Vec<OsString> {
-            let mut command: Vec<OsString> =
-                vec!["env".into(), "LC_ALL=C".into(), "sh".into(), "-c".into()];
-            command.extend([line.into(), "sh".into(), threads.to_string().into(), file.clone()]);
-            command
+        let command = move |threads: u32| {
+            words!["env", "LC_ALL=C", "sh", "-c", line, "sh", threads.to_string(), file]
         };
-        Ok(Ready {
-            name: name.into(),
-            kind,
-            command: Box::new(command),
-            metric: SECONDS,
-            check: Some(near_number()),
-            units: None,
-            environment: &[],
-        })
+        // The size may depend on the number of threads.
+        let check = Some(check::same(check::number, 0.05));
+        Ok(Ready { check, ..Ready::of(name, kind, command) })
     }
 
     /// Prepare x264 with a generated film of moving gradients and noise.
@@ -229,30 +237,14 @@ impl Maker<'_> {
             }
             std::fs::write(&path, film)?;
         }
-        let command = move |threads: u32| -> Vec<OsString> {
-            let mut command: Vec<OsString> =
-                vec!["x264".into(), "--quiet".into(), "--threads".into()];
-            command.extend([
-                threads.to_string().into(),
-                "--input-res".into(),
-                format!("{width}x{height}").into(),
-            ]);
-            command.extend(
-                ["--fps", "25", "--preset", "medium", "--muxer", "raw", "-o", "/dev/null"]
-                    .map(OsString::from),
+        let command = move |threads: u32| {
+            let options = format!(
+                "--quiet --threads {threads} --input-res {width}x{height} --fps 25 \
+                 --preset medium --muxer raw -o /dev/null"
             );
-            command.push(path.clone().into());
-            command
+            [words!["x264"], split(&options), words![path]].concat()
         };
-        Ok(Ready {
-            name: "x264".into(),
-            kind,
-            command: Box::new(command),
-            metric: SECONDS,
-            check: None,
-            units: None,
-            environment: &[],
-        })
+        Ok(Ready::of("x264", kind, command))
     }
 }
 
@@ -276,55 +268,6 @@ fn multiply(command: &mut [OsString], option: &str, factor: u32) {
     }
 }
 
-/// Return a function that reads the answer from an output. It returns the answer and that of the
-/// first run, which is the reference.
-fn remembered(
-    read: impl Fn(&str) -> Option<String> + 'static,
-) -> impl Fn(&str) -> Option<(String, String)> {
-    let known = std::cell::OnceCell::new();
-    move |output| {
-        let answer = read(output)?;
-        let first: &String = known.get_or_init(|| answer.clone());
-        Some((answer, first.clone()))
-    }
-}
-
-fn same_field(field: &'static str) -> SharedCheck {
-    let compare = remembered(move |output| {
-        let line: serde_json::Value = serde_json::from_str(output.lines().last()?).ok()?;
-        Some(line[field].as_str()?.to_string())
-    });
-    Rc::new(move |output| match compare(output) {
-        None => Some(format!("its output has no {field}")),
-        Some((answer, known)) => {
-            (answer != known).then(|| format!("its {field} is {answer}, but was {known} before"))
-        }
-    })
-}
-
-/// Check that the output is a size within 5% of the first run's. It may depend on the number of
-/// threads.
-fn near_number() -> SharedCheck {
-    let compare = remembered(|output| Some(output.trim().to_string()));
-    Rc::new(move |output| {
-        let (answer, known) = compare(output)?;
-        let both = (answer.parse::<f64>().ok().filter(|n| *n > 0.0), known.parse::<f64>().ok());
-        match both {
-            (Some(a), Some(k)) if (a - k).abs() <= 0.05 * k => None,
-            (Some(_), Some(_)) => {
-                Some(format!("its output has {answer} bytes, but had {known} before"))
-            }
-            _ => Some("it printed no number".into()),
-        }
-    })
-}
-
-/// Wrap a shared check for a group.
-pub fn shared(check: &SharedCheck) -> Check {
-    let check = Rc::clone(check);
-    Box::new(move |output| check(output))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -337,17 +280,6 @@ mod tests {
         multiply(&mut many, "--work", 8);
         assert_eq!(many, ["p", "--threads", "8", "--work", "800"]);
         assert_eq!(with_threads(&command[..2], 8), ["p", "--threads"]);
-    }
-
-    #[test]
-    fn answers_have_to_be_the_same() {
-        let check = near_number();
-        assert_eq!(check("1000\n"), None);
-        assert_eq!(check("1040\n"), None);
-        assert!(check("1060\n").is_some() && check("").is_some() && check("0").is_some());
-        let check = same_field("checksum");
-        assert_eq!(check("{\"checksum\": \"a\"}\n"), None);
-        assert!(check("{\"checksum\": \"b\"}\n").is_some() && check("x").is_some());
     }
 
     #[test]

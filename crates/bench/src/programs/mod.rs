@@ -1,6 +1,7 @@
 //! `lissom bench programs`: whole programs with more threads than CPUs.
 
 mod catalogue;
+pub mod check;
 pub mod papers;
 pub mod show;
 pub mod suites;
@@ -10,13 +11,13 @@ use std::path::PathBuf;
 use anyhow::bail;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use self::catalogue::{ALL, Maker, QUICK};
-pub use self::catalogue::{Kind, Ready, shared};
+pub use self::catalogue::{Kind, Ready};
 use self::papers::{PAPERS, Paper, SUITES};
 use self::suites::Suites;
-use super::harness::{BOUND, Beside, Group, Measured, NATIVE, SECONDS, Scenario};
+use super::harness::{BOUND, Beside, Group, Measured, SECONDS};
 use super::workload::Calibration;
 use super::{Bench, Common, Session};
 
@@ -144,16 +145,12 @@ pub fn prepare(args: &ProgramsArgs, session: &Session) -> anyhow::Result<Bench> 
         python: args.python.clone(),
     };
     let (mut programs, mut notes) = (Vec::new(), Vec::new());
-    for (name, kind) in args.wanted() {
-        match maker.make(name, kind) {
+    let own = args.wanted().map(|(name, kind)| (name, maker.make(name, kind)));
+    let of_suites = args.of_suites().map(|p| (p.name, p.make(session, args.scale())));
+    for (name, made) in own.chain(of_suites) {
+        match made {
             Ok(ready) => programs.push(ready),
             Err(error) => notes.push(format!("{name} is left out: {error:#}")),
-        }
-    }
-    for paper in args.of_suites() {
-        match paper.make(session, args.scale()) {
-            Ok(ready) => programs.push(ready),
-            Err(error) => notes.push(format!("{} is left out: {error:#}", paper.name)),
         }
     }
     programs.extend(args.suites.programs()?);
@@ -166,20 +163,20 @@ pub fn prepare(args: &ProgramsArgs, session: &Session) -> anyhow::Result<Bench> 
     let cpus = super::numbers_of_cpus(&args.cpus, session)?;
     let compile = || super::workload::compile(session, super::workload::SYNC);
     let hog = args.beside.map(|_| compile()).transpose()?;
-    let mut groups = Vec::new();
+    let (mut groups, mut kinds) = (Vec::new(), serde_json::Map::new());
     for program in &programs {
         for &cpus in &cpus {
-            let factor = args.factor.unwrap_or(4);
-            let threads =
-                if args.threads.is_empty() { vec![factor * cpus] } else { args.threads.clone() };
-            for threads in threads {
-                let mut group = group(program, args, &maker, cpus, threads, timeout);
-                group.beside = hog.as_ref().zip(args.beside).map(|(program, hogs)| Beside {
+            let default = args.factor.unwrap_or(4) * cpus;
+            for threads in super::or_default(&args.threads, [default]) {
+                let workload = super::with_cpus(&program.name, &args.cpus, cpus);
+                kinds.insert(workload.clone(), json!(program.kind));
+                let beside = hog.as_ref().zip(args.beside).map(|(program, hogs)| Beside {
                     program: program.clone(),
                     hogs,
                     factor: f64::from(cpus + hogs) / f64::from(cpus),
                 });
-                groups.push(group);
+                let group = group(program, args, &maker, cpus, threads, timeout);
+                groups.push(Group { workload, beside, ..group });
             }
         }
     }
@@ -189,36 +186,20 @@ pub fn prepare(args: &ProgramsArgs, session: &Session) -> anyhow::Result<Bench> 
              (CPUs + {hogs}) / CPUs."
         ));
     }
-    let kinds: serde_json::Map<String, Value> = groups
-        .iter()
-        .zip(kinds(&programs, &groups))
-        .map(|(g, k)| (g.workload.clone(), json!(k)))
-        .collect();
     Ok(Bench {
         name: "programs",
         timeout,
         groups,
-        watches: vec![],
         parameters: json!({ "iterations_per_us": maker.per_us, "scale": maker.scale, "kinds": kinds, "beside": args.beside }),
         notes,
         summary: Some(intervals),
+        ..Bench::default()
     })
 }
 
 /// Prepare a program of the papers' suites, with the problem size for `scale`.
 pub fn paper(name: &str, session: &Session, scale: f64) -> anyhow::Result<Ready> {
-    match PAPERS.iter().find(|p| p.name == name) {
-        Some(paper) => paper.make(session, scale),
-        None => bail!("{name} is not a program of a suite"),
-    }
-}
-
-fn kinds(programs: &[Ready], groups: &[Group]) -> Vec<Kind> {
-    let of = |group: &Group| {
-        let name = group.workload.split(", ").next().unwrap_or_default();
-        programs.iter().find(|p| p.name == name).map_or(Kind::None, |p| p.kind)
-    };
-    groups.iter().map(of).collect()
+    Paper::find(name)?.make(session, scale)
 }
 
 fn group(
@@ -229,30 +210,15 @@ fn group(
     threads: u32,
     limit: f64,
 ) -> Group {
-    let around = super::confined(cpus);
-    let scenario = |name, switch, threads| {
-        let effort = program.units.map(|units| maker.effort(units(threads), limit));
-        Scenario {
-            name,
-            switch,
-            around: around.clone(),
-            command: (program.command)(threads),
-            effort,
-        }
-    };
-    let mut scenarios = vec![scenario(BOUND, None, cpus), scenario(NATIVE, None, threads)];
-    for switch in args.common.switches() {
-        scenarios.push(scenario(switch, Some(switch), threads));
+    let mut scenarios =
+        super::scenarios(threads, Some(cpus), &args.common, |threads| (program.command)(threads));
+    for scenario in &mut scenarios {
+        let threads = if scenario.name == BOUND { cpus } else { threads };
+        scenario.effort = program.units.map(|units| maker.effort(units(threads), limit));
     }
-    Group {
-        workload: super::with_cpus(&program.name, &args.cpus, cpus),
-        threads,
-        check: program.check.as_ref().map(shared),
-        environment: program.environment,
-        limit: (program.metric.unit == SECONDS.unit).then_some(limit),
-        scenarios,
-        ..Group::of(program.metric)
-    }
+    let limit = (program.metric.unit == SECONDS.unit).then_some(limit);
+    let group = Group { limit, scenarios, ..program.group(threads) };
+    group.around(&super::confined(cpus))
 }
 
 /// Return a note with the CPU time per wait of each program, from the runtime's counters.
@@ -275,31 +241,21 @@ fn intervals(groups: &[Measured]) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::chosen::tests::parse;
     use super::*;
-    use clap::Parser as _;
-
-    #[derive(clap::Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: ProgramsArgs,
-    }
 
     fn wanted(line: &str) -> Vec<&'static str> {
-        let args = Line::try_parse_from(line.split(' ')).expect("good options").args;
+        let args: ProgramsArgs = parse(line).expect("good options");
         args.wanted().map(|w| w.0).collect()
     }
 
     #[test]
     fn what_is_measured() {
-        assert_eq!(wanted("programs").len(), ALL.len());
-        assert_eq!(wanted("programs --quick").len(), QUICK.len());
-        assert_eq!(wanted("programs ep pool --quick"), ["ep", "pool"]);
-        assert!(
-            wanted("programs --kind spinning")
-                .iter()
-                .all(|n| n.contains("omp") || n.contains("pi"))
-        );
-        assert!(wanted("programs --suite /npb").is_empty());
-        assert!(Line::try_parse_from("programs --factor 2 --threads 3".split(' ')).is_err());
+        assert_eq!(wanted("").len(), ALL.len());
+        assert_eq!(wanted("--quick").len(), QUICK.len());
+        assert_eq!(wanted("ep pool --quick"), ["ep", "pool"]);
+        assert!(wanted("--kind spinning").iter().all(|n| n.contains("omp") || n.contains("pi")));
+        assert!(wanted("--suite /npb").is_empty());
+        assert!(parse::<ProgramsArgs>("--factor 2 --threads 3").is_err());
     }
 }

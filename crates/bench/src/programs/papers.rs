@@ -1,11 +1,13 @@
 //! The programs of workloads/ written from the specifications of NPB, PARSEC, SPLASH-2 and Rodinia.
 
-use std::rc::Rc;
+use anyhow::Context as _;
 
 use super::super::Session;
+use super::super::command::{split, words};
 use super::super::harness::{Compare, Metric};
 use super::super::workload::{self, Program};
 use super::catalogue::{Kind, Ready};
+use super::check::verified;
 
 const OPENMP: &[&str] = &["-fopenmp", "-lm"];
 const THREADS: &[&str] = &["-pthread", "-lm"];
@@ -83,26 +85,29 @@ impl Paper {
         classes[size]
     }
 
+    pub fn find(name: &str) -> anyhow::Result<&'static Paper> {
+        let paper = PAPERS.iter().find(|p| p.name == name);
+        paper.with_context(|| format!("{name} is not a program of a suite"))
+    }
+
+    /// Prepare the program, with the problem size for `scale`.
     pub fn make(&self, session: &Session, scale: f64) -> anyhow::Result<Ready> {
+        let rounds = if scale < 4.0 { f64::from(self.rounds) } else { 1.0 };
+        self.ready(session, self.class(scale), rounds)
+    }
+
+    /// Prepare the program, with a class and a number of rounds.
+    pub fn ready(&self, session: &Session, class: &str, rounds: f64) -> anyhow::Result<Ready> {
         let program = workload::compile(session, self.program)?;
-        let class = self.class(scale);
-        let rounds = if scale < 4.0 { self.rounds } else { 1 }.to_string();
+        let class = class.to_string();
+        let command = move |threads| {
+            let options = format!("--class {class} --threads {threads} --rounds {rounds}");
+            [words![program], split(&options)].concat()
+        };
         Ok(Ready {
-            name: self.name.into(),
-            kind: self.kind,
-            command: Box::new(move |threads| {
-                let threads = threads.to_string();
-                let options =
-                    ["--class", class, "--threads", &threads, "--rounds", &rounds].map(Into::into);
-                std::iter::once(program.clone().into()).chain(options).collect()
-            }),
             metric: SECONDS,
-            check: Some(Rc::new(|output: &str| {
-                let verified = output.contains("\"verified\": true");
-                (!verified).then(|| "its verification failed".into())
-            })),
-            units: None,
-            environment: &[],
+            check: Some(verified()),
+            ..Ready::of(self.name, self.kind, command)
         })
     }
 }

@@ -1,13 +1,16 @@
 //! Render a report as text, with one line per program.
 
+use super::super::columns::{Field, Table};
 use super::super::harness::{BOUND, Cell, Measured, State};
 use super::super::report::Report;
-use super::super::table::{close, notes, number, one_sided, spread};
+use super::super::table::{close, notes, number, one_sided};
 use study::format::KINDS;
 use ui::text::wrap;
 
-const NAME: usize = 24;
-const WIDTH: usize = 80;
+/// Maximum length of a program's name.
+const NAME: usize = 23;
+/// Maximum number of columns that show spreads, besides the bound.
+const WIDE: usize = 2;
 
 /// Render the report, at most 80 columns wide.
 pub fn text(report: &Report) -> String {
@@ -27,47 +30,42 @@ pub fn text(report: &Report) -> String {
     for (name, title) in KINDS {
         let groups: Vec<&Measured> = report.groups.iter().filter(|g| kind(g) == name).collect();
         let Some(first) = groups.first() else { continue };
-        lines.push(String::new());
         let columns: Vec<&str> =
             first.cells.iter().map(|c| c.scenario).filter(|s| *s != BOUND).collect();
-        // Show spreads if they fit.
-        let wide = NAME + 8 + 12 + 18 * columns.len() <= WIDTH;
-        let width = if wide { 18 } else { 9 };
-        let heads: String = columns.iter().map(|c| format!("{c:>width$}")).collect();
-        lines.push(format!("{:<NAME$}{:>8}{:>12}{heads}", cut(title), "threads", BOUND));
-        for group in groups {
-            lines.push(row(group, &columns, width));
-        }
+        let rows = groups.iter().map(|group| row(group, &columns)).collect();
+        let head = [title, "threads", BOUND];
+        lines.extend(Table::plain("", &[&head, &columns[..]].concat(), rows).text());
     }
     close(lines, &notes(report))
 }
 
-fn row(group: &Measured, columns: &[&str], width: usize) -> String {
+fn row<'a>(group: &Measured, columns: &[&str]) -> Vec<Field<'a>> {
     let find = |name: &str| group.cells.iter().find(|c| c.scenario == name);
-    let bound = find(BOUND).and_then(|c| Some(number(c.value?.median)));
     let unit = if group.metric.unit.starts_with("us") { " us" } else { "" };
-    let bound = bound.map_or("-".into(), |b| b + unit);
-    let cells: String = columns
-        .iter()
-        .map(|name| {
-            format!("{:>width$}", find(name).map(|c| cell(c, group, width > 9)).unwrap_or_default())
-        })
-        .collect();
-    format!("{:<NAME$}{:>8}{bound:>12}{cells}", cut(&group.workload), group.threads)
+    let bound = find(BOUND).and_then(|c| Some(number(c.value?.median) + unit));
+    let name: String = group.workload.chars().take(NAME).collect();
+    let is_wide = columns.len() <= WIDE;
+    let cells = columns.iter().map(|name| match find(name) {
+        Some(c) => cell(c, group, is_wide),
+        None => "".into(),
+    });
+    [name, group.threads.to_string(), bound.unwrap_or("-".into())]
+        .map(Field::from)
+        .into_iter()
+        .chain(cells)
+        .collect()
 }
 
-fn cell(cell: &Cell, group: &Measured, wide: bool) -> String {
-    let mark = if cell.native_because.is_some() { "*" } else { "" };
-    let value = match (cell.state, cell.to_bound) {
+fn cell<'a>(cell: &Cell, group: &Measured, is_wide: bool) -> Field<'a> {
+    let value: Field = match (cell.state, cell.to_bound) {
         (State::Failed, _) => "failed".into(),
         (State::Timeout, None) => "timeout".into(),
         (_, None) => "-".into(),
-        (_, Some(ratio)) => one_sided(&ratio, cell, group, BOUND)
-            .unwrap_or_else(|| if wide { spread(&ratio) } else { number(ratio.median) }),
+        (_, Some(ratio)) => match one_sided(&ratio, cell, group, BOUND) {
+            Some(limit) => limit.into(),
+            None if is_wide => Field::Spread(Some(ratio)),
+            None => Field::Median(Some(ratio)),
+        },
     };
-    value + mark
-}
-
-fn cut(name: &str) -> String {
-    name.chars().take(NAME - 1).collect()
+    if cell.native_because.is_some() { (value.text() + "*").into() } else { value }
 }

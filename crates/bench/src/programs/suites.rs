@@ -4,13 +4,13 @@
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 
 use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
-use super::super::harness::SECONDS;
-use super::catalogue::{Kind, Ready, SharedCheck};
+use super::super::command::{after, words};
+use super::catalogue::{Kind, Ready};
+use super::check::holds;
 
 /// The original programs of suites.
 #[derive(Default, Clone, clap::Args)]
@@ -66,22 +66,15 @@ fn npb(folder: &Path) -> anyhow::Result<Vec<Ready>> {
         if class.len() != 1 {
             continue;
         }
-        list.push(Ready {
-            name: format!("npb-{program}.{class}"),
-            kind: *kind,
-            command: Box::new(move |threads| {
-                vec!["env".into(), format!("OMP_NUM_THREADS={threads}").into(), path.clone().into()]
-            }),
-            metric: SECONDS,
-            // "Verification = SUCCESSFUL", or "VERIFICATION SUCCESSFUL" if checked before the end.
-            check: Some(Rc::new(|output: &str| {
-                let output = output.to_lowercase();
-                let bad = output.contains("unsuccessful") || !output.contains("successful");
-                bad.then(|| "its verification failed".into())
-            })),
-            units: None,
-            environment: &[],
-        });
+        let name = format!("npb-{program}.{class}");
+        let command = move |threads| words!["env", format!("OMP_NUM_THREADS={threads}"), path];
+        // "Verification = SUCCESSFUL", or "VERIFICATION SUCCESSFUL" if checked before the end.
+        let is_good = |output: &str| {
+            let output = output.to_lowercase();
+            output.contains("successful") && !output.contains("unsuccessful")
+        };
+        let check = Some(holds(is_good, "its verification failed"));
+        list.push(Ready { check, ..Ready::of(name, *kind, command) });
     }
     if list.is_empty() {
         bail!(
@@ -112,22 +105,10 @@ fn parsec(folder: &Path) -> anyhow::Result<Vec<Ready>> {
             }
             let name = package.file_name().unwrap_or_default().to_string_lossy().into_owned();
             let kind = PARSEC.iter().find(|(n, _)| *n == name).map_or(Kind::Blocking, |(_, k)| *k);
-            let (manager, program) = (manager.clone(), name.clone());
-            list.push(Ready {
-                name: format!("parsec-{name}"),
-                kind,
-                command: Box::new(move |threads| {
-                    let mut command: Vec<OsString> = vec![manager.clone().into()];
-                    let words =
-                        ["-a", "run", "-p", &program, "-i", "simlarge", "-n", &threads.to_string()];
-                    command.extend(words.map(OsString::from));
-                    command
-                }),
-                metric: SECONDS,
-                check: None,
-                units: None,
-                environment: &[],
-            });
+            let full_name = format!("parsec-{name}");
+            let run = words![manager, "-a", "run", "-p", name, "-i", "simlarge", "-n"];
+            let command = move |threads: u32| after(&run, &words![threads.to_string()]);
+            list.push(Ready::of(full_name, kind, command));
         }
     }
     if list.is_empty() {
@@ -190,24 +171,15 @@ fn ready(entry: Entry, folder: &Path) -> anyhow::Result<Ready> {
     let program: PathBuf =
         if program.contains('/') { folder.join(program) } else { program.into() };
     let (words, expected) = (entry.command, entry.check);
-    Ok(Ready {
-        name: entry.name,
-        kind,
-        command: Box::new(move |threads| {
-            let words =
-                words.iter().skip(1).map(|w| w.replace("{threads}", &threads.to_string()).into());
-            std::iter::once(program.clone().into()).chain(words).collect()
-        }),
-        metric: SECONDS,
-        check: expected.map(|expected| -> SharedCheck {
-            Rc::new(move |output: &str| {
-                (!output.contains(&expected))
-                    .then(|| format!("its output does not contain `{expected}`"))
-            })
-        }),
-        units: None,
-        environment: &[],
-    })
+    let command = move |threads: u32| {
+        let options = words.iter().skip(1).map(|w| w.replace("{threads}", &threads.to_string()));
+        words![program].into_iter().chain(options.map(OsString::from)).collect()
+    };
+    let check = expected.map(|expected| {
+        let why = format!("its output does not contain `{expected}`");
+        holds(move |output| output.contains(&expected), why)
+    });
+    Ok(Ready { check, ..Ready::of(entry.name, kind, command) })
 }
 
 /// List the files in a folder, by name.
@@ -221,11 +193,11 @@ fn files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::super::super::child::Scratch;
+    use super::super::super::command::shown;
     use super::*;
 
     fn words(ready: &Ready, threads: u32) -> Vec<String> {
-        let command = (ready.command)(threads);
-        command.iter().map(|w| w.to_string_lossy().into_owned()).collect()
+        shown(&(ready.command)(threads))
     }
 
     #[test]

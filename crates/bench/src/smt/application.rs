@@ -12,6 +12,13 @@ pub struct Copy {
     pub load: Load,
 }
 
+impl Copy {
+    /// Return a copy whose server runs as this process's user.
+    pub fn serving(command: Vec<OsString>, ready: Ready, load: Load) -> Copy {
+        Copy { server: Some(Server { user: vec![], command, ready }), load }
+    }
+}
+
 pub struct Server {
     /// Words in front of `lissom run` that change to the server's user.
     pub user: Vec<OsString>,
@@ -43,9 +50,7 @@ impl Ready {
             }
         }
     }
-}
 
-impl Ready {
     /// Remove the file that a killed server left. The server must not run.
     pub fn clear(&self) {
         if let Ready::Socket(path) | Ready::Line(path, _) = self {
@@ -72,6 +77,11 @@ pub enum Work {
 }
 
 impl Load {
+    /// Return a load that does `units` of work per unit of the amount.
+    pub fn of(units: f64, first: u64, command: impl Fn(u64) -> Vec<OsString> + 'static) -> Load {
+        Load { command: Box::new(command), work: Work::Asked(units), first }
+    }
+
     /// Return the units of work of a run, or why the run does not count.
     pub fn done(&self, amount: u64, output: &str) -> Result<f64, String> {
         if let Some(failed) = failed_requests(output) {

@@ -13,7 +13,7 @@ pub struct Setting<'a> {
     pub threads: u32,
     /// Connections of a server.
     pub clients: u32,
-    pub python: PathBuf,
+    pub python: Option<PathBuf>,
 }
 
 pub struct Application {

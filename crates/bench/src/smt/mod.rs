@@ -21,15 +21,18 @@ use ui::output::Json;
 use self::application::{Copy, next_amount};
 use self::catalogue::{ABSENT, APPLICATIONS, Application, FIGURE_2, QUICK, SLOW, Setting};
 use self::play::Play;
-use self::report::{ALONE, LeftOut, Measured, NEIGHBOUR, Options, Pair, Report, SCENES, Scene};
+use self::report::{
+    ALONE, Applications, LeftOut, Measured, NEIGHBOUR, Options, Pair, SCENES, Scene,
+};
+use super::background::{failed, judge, outcome};
 use super::child::Interrupted;
-use super::counters::Process;
+use super::command::{after, words};
+use super::document::Document;
 use super::energy::Energy;
-use super::harness::{self, Compare, Group, Metric, Outcome, Ran, Sample, Scenario, Turn};
+use super::harness::{self, Compare, Group, Metric, Ran, Scenario, Turn};
 use super::output::Outputs;
 use super::progress::Progress;
-use super::workload::{self, WORK};
-use super::{Session, ml};
+use super::{Session, beside, workload};
 use runtime::options::{Idle, Share, Switch};
 
 /// Measure the policies of `run --idle` with applications in pairs
@@ -168,55 +171,34 @@ pub fn measure_and_report(args: &SmtArgs) -> anyhow::Result<i32> {
     let time = super::time();
     let session = Session::begin()?;
     let mut notes = Vec::new();
-    let energy =
-        Energy::open().map_err(|why| notes.push(format!("Energy is not measured: {why}."))).ok();
+    let energy = Energy::open_or_note(&mut notes);
     if args.applications.is_empty() {
         let list: Vec<String> = ABSENT.iter().map(|(n, why)| format!("{n} ({why})")).collect();
         notes.push(format!("Not measured: {}.", list.join(", ")));
     }
     let bench = Bench {
         options: args.options(session.cpus()),
-        computes: matmul(&session)?,
+        computes: beside::command(&session, "matmul", session.cpus())?,
         energy,
         session,
     };
-    let (mut groups, mut left_out, mut amounts) = (Vec::new(), Vec::new(), serde_json::Map::new());
-    let result = bench.measure(args, &mut groups, &mut left_out);
+    let mut results = Applications { groups: vec![], left_out: vec![] };
+    let result = bench.measure(args, &mut results);
     let interrupted = super::interrupted(result)?.err();
-    if groups.is_empty() && interrupted.is_none() {
-        let list: Vec<String> =
-            left_out.iter().map(|l: &LeftOut| format!("{}: {}", l.application, l.why)).collect();
+    if results.groups.is_empty() && interrupted.is_none() {
+        let left_out = results.left_out.iter();
+        let list: Vec<String> = left_out.map(|l| format!("{}: {}", l.application, l.why)).collect();
         bail!("nothing to measure: {}", list.join("; "));
     }
-    for group in &groups {
-        let group: &Measured = group;
-        amounts.insert(group.measured.workload.clone(), json!(group.amount));
-    }
-    let report = Report {
-        version: env!("CARGO_PKG_VERSION"),
-        benchmark: "smt",
-        time,
-        parameters: json!({
-            "rounds": bench.options.rounds,
-            "compiler": workload::compiler_version(&bench.session),
-            "amounts": amounts,
-        }),
-        machine: bench.session.machine,
-        options: bench.options,
-        groups,
-        left_out,
-        notes,
-        interrupted,
-    };
-    outputs.write(&report, || show::markdown(&report), || show::text(&report))?;
-    Ok(report.exit_code())
-}
-
-/// Return the command of the program that computes beside an application.
-fn matmul(session: &Session) -> anyhow::Result<Vec<OsString>> {
-    let program = workload::compile(session, WORK)?;
-    let threads = session.cpus().to_string();
-    Ok(vec![program.into(), "matmul".into(), "--threads".into(), threads.into()])
+    let amount = |group: &Measured| (group.measured.workload.clone(), json!(group.amount));
+    let amounts: serde_json::Map<String, Value> = results.groups.iter().map(amount).collect();
+    let parameters = json!({
+        "rounds": bench.options.rounds,
+        "compiler": workload::compiler_version(&bench.session),
+        "amounts": amounts,
+    });
+    let report = Document::of("smt", bench.session.machine, bench.options, results);
+    Document { time, parameters, notes, interrupted, ..report }.write(outputs)
 }
 
 struct Bench {
@@ -238,95 +220,78 @@ struct Ready {
 const PILOTS: usize = 6;
 
 impl Bench {
-    /// Measure the applications that `args` names. `groups` receives the results, and keeps
-    /// complete ones after an error. `left_out` receives applications that cannot run.
-    fn measure(
-        &self,
-        args: &SmtArgs,
-        groups: &mut Vec<Measured>,
-        left_out: &mut Vec<LeftOut>,
-    ) -> anyhow::Result<()> {
+    /// Measure the applications that `args` names. `results` keeps complete ones after an error.
+    fn measure(&self, args: &SmtArgs, results: &mut Applications) -> anyhow::Result<()> {
         let wanted: Vec<_> = APPLICATIONS.iter().filter(|a| args.wants(a.name)).collect();
         let rounds = self.options.rounds;
-        let turns: usize =
-            wanted.iter().map(|a| scenes(&args.pairs(a.name)).len() * (rounds + 1)).sum();
-        let mut progress = Progress::new(turns);
+        let turns = |scenes: &[&Scene]| scenes.len() * (rounds + 1);
+        let all = wanted.iter().map(|a| turns(&scenes(&args.pairs(a.name)))).sum();
+        let mut progress = Progress::new(all);
         let setting = Setting {
             session: &self.session,
             threads: self.options.threads,
             clients: self.options.clients,
-            python: args.python.clone().unwrap_or_else(ml::default_python),
+            python: args.python.clone(),
         };
         for application in wanted {
             let name = application.name;
-            let mut leave_out = |why: String, is_broken| {
-                left_out.push(LeftOut { application: name, why, is_broken });
-            };
             let scenes = scenes(&args.pairs(name));
             progress.print(&format!("{name}: preparation"));
-            let copies = match prepare(application, &setting, &scenes) {
-                Ok(copies) => copies,
+            let prepared = match prepare(application, &setting, &scenes) {
                 Err(error) if error.is::<Interrupted>() => return Err(error),
-                Err(error) => {
-                    leave_out(format!("{error:#}"), false);
-                    progress.skip(scenes.len() * (rounds + 1));
+                Err(error) => Err((format!("{error:#}"), false)),
+                Ok(copies) => match judge(self.calibrate(&copies))? {
+                    Ok(amount) => Ok((copies, amount)),
+                    Err(bad) => Err((bad.to_string(), true)),
+                },
+            };
+            let (copies, amount) = match prepared {
+                Ok(ready) => ready,
+                Err((why, is_broken)) => {
+                    results.left_out.push(LeftOut { application: name, why, is_broken });
+                    progress.skip(turns(&scenes));
                     continue;
                 }
             };
-            let mut ready = Ready { application, copies, amount: 1, scenes };
-            if let Err(why) = self.calibrate(&mut ready)? {
-                leave_out(why, true);
-                progress.skip(ready.scenes.len() * (rounds + 1));
-                continue;
-            }
+            let ready = Ready { application, copies, amount, scenes };
             let group = self.group(&ready);
             let measured = harness::measure(&group, rounds, |scenario, turn, _| {
                 progress.show(&group, scenario, turn, rounds);
                 self.run(&ready, scenario.name, turn)
             })?;
-            groups.push(Measured::new(application.paper, ready.amount, measured));
+            results.groups.push(Measured::new(application.paper, amount, measured));
         }
         Ok(())
     }
 
-    /// Set the amount so that a run takes about --seconds. The inner error says why the application
-    /// does not run.
-    fn calibrate(&self, ready: &mut Ready) -> anyhow::Result<Result<(), String>> {
-        let load = &ready.copies[0].load;
+    /// Return the amount with which a run takes about --seconds.
+    fn calibrate(&self, copies: &[Copy]) -> anyhow::Result<u64> {
+        let load = &copies[0].load;
         if load.is_timed() {
-            ready.amount = self.options.seconds.ceil() as u64;
-            return Ok(Ok(()));
+            return Ok(self.options.seconds.ceil() as u64);
         }
-        ready.amount = load.first;
+        let mut amount = load.first;
         for _ in 0..PILOTS {
-            let output = match self.play(ready, ready.amount, &SCENES[0], false)? {
-                play::Outcome::Done(output) => output,
-                play::Outcome::Failed(why) => return Ok(Err(why)),
-                play::Outcome::Timeout => {
-                    return Ok(Err("it did not end within the time limit".into()));
-                }
-            };
+            let output = self.play(copies, amount, &SCENES[0], false)?;
             let seconds = output["seconds"].as_f64().unwrap_or_default();
-            let (again, amount) = next_amount(ready.amount, seconds, self.options.seconds);
-            ready.amount = amount;
+            let (again, next) = next_amount(amount, seconds, self.options.seconds);
+            amount = next;
             if !again {
                 break;
             }
         }
-        Ok(Ok(()))
+        Ok(amount)
     }
 
     fn group(&self, ready: &Ready) -> Group {
-        let scenario = |scene: &&'static Scene| Scenario {
-            name: scene.name,
-            switch: scene.policy.map(|_| self.options.switch),
-            around: self.around(scene, false),
-            command: if scene.name == NEIGHBOUR {
-                self.computes.clone()
-            } else {
-                (ready.copies[0].load.command)(ready.amount)
-            },
-            effort: None,
+        let scenario = |scene: &&'static Scene| {
+            let command = match scene.name {
+                NEIGHBOUR => self.computes.clone(),
+                _ => (ready.copies[0].load.command)(ready.amount),
+            };
+            let switch = scene.policy.map(|_| self.options.switch);
+            let around = self.around(scene, false);
+            Scenario { around, ..Scenario::of(scene.name, switch, command) }
         };
         let metric =
             Metric { field: "throughput", unit: ready.application.unit, compare: Compare::Ratio };
@@ -349,15 +314,14 @@ impl Bench {
 
     fn play(
         &self,
-        ready: &Ready,
+        copies: &[Copy],
         amount: u64,
         scene: &Scene,
         is_told: bool,
-    ) -> anyhow::Result<play::Outcome> {
+    ) -> anyhow::Result<Value> {
         let number = if scene.pair == Some(Pair::Same) { 2 } else { 1 };
-        let copies: Vec<&Copy> = ready.copies.iter().take(number).collect();
         let play = Play {
-            copies: &copies,
+            copies: &copies[..number],
             computes: (scene.pair == Some(Pair::Mixed)).then_some(&self.computes[..]),
             around: &|told| self.around(scene, told),
             is_told,
@@ -379,37 +343,22 @@ impl Bench {
             true => ready.amount.div_ceil(4),
             false => ready.amount,
         };
-        let outcome = if scene.name == NEIGHBOUR {
-            self.neighbour()?
-        } else {
-            match self.play(ready, amount, scene, is_told)? {
-                play::Outcome::Done(output) => sample(output),
-                play::Outcome::Failed(why) => Outcome::Failed(why),
-                play::Outcome::Timeout => Outcome::Timeout,
-            }
+        let output = match scene.name {
+            NEIGHBOUR => self.neighbour(),
+            _ => self.play(&ready.copies, amount, scene, is_told),
         };
-        let told = is_told.then(|| self.session.statistics()).flatten();
-        let native_because = told.as_ref().and_then(super::native_because);
-        Ok(Ran { outcome, statistics: told, native_because, counted: None })
+        Ok(self.session.ran(outcome(output, "throughput")?, is_told))
     }
 
     /// Measure matrix multiplication alone.
-    fn neighbour(&self) -> anyhow::Result<Outcome> {
-        let mut command = self.computes.clone();
-        command.extend(["--seconds".into(), self.options.seconds.to_string().into()]);
-        let text = self.session.output(&command)?;
+    fn neighbour(&self) -> anyhow::Result<Value> {
+        let seconds = words!["--seconds", self.options.seconds.to_string()];
+        let text = self.session.output(&after(&self.computes, &seconds))?;
         let said: Value = serde_json::from_str(text.trim_end()).unwrap_or_default();
-        Ok(match (said["rounds"].as_f64(), said["seconds"].as_f64()) {
-            (Some(rounds), Some(seconds)) => sample(json!({ "throughput": rounds / seconds })),
-            _ => Outcome::Failed(format!("its output has no rounds: {text}")),
-        })
-    }
-}
-
-fn sample(output: Value) -> Outcome {
-    match output["throughput"].as_f64() {
-        Some(value) => Outcome::Done(Sample { value, output, process: Process::default() }),
-        None => Outcome::Failed("it did no work".into()),
+        match (said["rounds"].as_f64(), said["seconds"].as_f64()) {
+            (Some(rounds), Some(seconds)) => Ok(json!({ "throughput": rounds / seconds })),
+            _ => Err(failed(format!("its output has no rounds: {text}"))),
+        }
     }
 }
 
@@ -434,17 +383,11 @@ fn prepare(
 
 #[cfg(test)]
 mod tests {
+    use super::super::chosen::tests::parse;
     use super::*;
-    use clap::Parser as _;
-
-    #[derive(clap::Parser)]
-    struct Line {
-        #[command(flatten)]
-        args: SmtArgs,
-    }
 
     fn args(line: &str) -> SmtArgs {
-        Line::parse_from(std::iter::once("smt").chain(line.split_whitespace())).args
+        parse(line).expect("good options")
     }
 
     #[test]

@@ -1,11 +1,12 @@
 //! Applications without a server: they compute, or read and write files.
 
-use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::Context as _;
 
+use super::super::command::{after, split, words};
 use super::super::ml;
+use super::super::python::python_with;
 use super::super::workload::{self, Program};
 use super::application::{Copy, Load, Work};
 use super::catalogue::Setting;
@@ -18,15 +19,10 @@ const VOLREND: Program = Program("splash/volrend", &["-pthread", "-lm"]);
 fn rounds(setting: &Setting, program: Program, units: f64) -> anyhow::Result<Copy> {
     let (program, threads) = (workload::compile(setting.session, program)?, setting.threads);
     let command = move |amount: u64| {
-        let mut command: Vec<OsString> = vec![program.clone().into()];
-        for (name, value) in [("--threads", u64::from(threads)), ("--rounds", amount)] {
-            command.extend([name.into(), value.to_string().into()]);
-        }
-        command.extend(["--class".into(), "small".into()]);
-        command
+        let options = format!("--threads {threads} --rounds {amount} --class small");
+        [words![program], split(&options)].concat()
     };
-    let load = Load { command: Box::new(command), work: Work::Asked(units), first: 1 };
-    Ok(Copy { server: None, load })
+    Ok(Copy { server: None, load: Load::of(units, 1, command) })
 }
 
 pub fn dedup(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {
@@ -45,27 +41,22 @@ pub fn ffmpeg(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {
     let program = program("ffmpeg", "ffmpeg")?;
     // Both copies read the same clip.
     let clip = setting.session.scratch.path().join("clip.mpg");
-    let words = |list: &[&str]| list.iter().map(OsString::from).collect::<Vec<_>>();
     if !clip.exists() {
-        let mut make: Vec<OsString> = vec![program.clone().into()];
-        make.extend(words(&["-v", "error", "-nostdin", "-f", "lavfi", "-i"]));
-        make.extend(words(&["testsrc2=size=640x360:rate=25", "-frames:v", "50"]));
-        make.extend(words(&["-c:v", "mpeg2video", "-q:v", "3"]));
-        make.push(clip.clone().into());
-        setting.session.output(&make)?;
+        let make = split(
+            "-v error -nostdin -f lavfi -i testsrc2=size=640x360:rate=25 -frames:v 50 \
+             -c:v mpeg2video -q:v 3",
+        );
+        setting.session.output(&[words![program], make, words![clip]].concat())?;
     }
-    let threads = setting.threads.to_string();
+    let threads = setting.threads;
     let command = move |amount: u64| {
-        let mut command: Vec<OsString> = vec![program.clone().into()];
-        command.extend(words(&["-v", "error", "-nostdin", "-threads", &threads]));
-        command.extend(words(&["-stream_loop", "-1", "-i"]));
-        command.push(clip.clone().into());
-        command.extend(words(&["-frames:v", &amount.to_string(), "-c:v", "libx264"]));
-        command.extend(words(&["-preset", "veryfast", "-threads", &threads, "-f", "null", "-"]));
-        command
+        let input = format!("-v error -nostdin -threads {threads} -stream_loop -1 -i");
+        let output = format!(
+            "-frames:v {amount} -c:v libx264 -preset veryfast -threads {threads} -f null -"
+        );
+        [words![program], split(&input), words![clip], split(&output)].concat()
     };
-    let load = Load { command: Box::new(command), work: Work::Asked(1.0), first: 50 };
-    Ok(Copy { server: None, load })
+    Ok(Copy { server: None, load: Load::of(1.0, 50, command) })
 }
 
 /// Paths of dbench's list of operations on Debian and Fedora.
@@ -80,10 +71,7 @@ pub fn dbench(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     std::fs::create_dir_all(&folder)?;
     let clients = setting.clients.to_string();
     let command = move |amount: u64| {
-        let mut command: Vec<OsString> = vec![program.clone().into(), "-t".into()];
-        command.extend([amount.to_string().into(), "-D".into(), folder.clone().into()]);
-        command.extend(["-c".into(), list.into(), clients.clone().into()]);
-        command
+        words![program, "-t", amount.to_string(), "-D", folder, "-c", list, clients]
     };
     let load = Load { command: Box::new(command), work: Work::Printed(operations), first: 1 };
     Ok(Copy { server: None, load })
@@ -96,48 +84,37 @@ fn operations(output: &str) -> Option<f64> {
     rows.map(|l| l.split_whitespace().nth(1)?.parse::<f64>().ok()).sum()
 }
 
-/// Prepare a training with XGBoost. A unit of the amount is a tree.
-pub fn xgboost(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {
-    let python = python(setting, "xgboost, sklearn", "xgboost-cpu scikit-learn")?;
-    let program = setting.session.scratch.write("ml.py", ml::PROGRAM)?;
-    let threads = setting.threads.to_string();
-    let command = move |amount: u64| {
-        let mut command: Vec<OsString> = vec![python.clone().into(), program.clone().into()];
-        command.extend(["--library", "xgboost", "--threads", &threads].map(OsString::from));
-        command.extend(["--trees".into(), amount.to_string().into()]);
-        command
-    };
-    let load = Load { command: Box::new(command), work: Work::Asked(1.0), first: 20 };
-    Ok(Copy { server: None, load })
+/// Prepare a Python program. `options`: its options, after which the amount follows.
+fn python(
+    setting: &Setting,
+    modules: &str,
+    packages: &str,
+    (name, text): (&str, &str),
+    options: &str,
+    first: u64,
+) -> anyhow::Result<Copy> {
+    let lacks = format!("lacks {modules}: pip install {packages}, and pass --python PATH");
+    let python = python_with(setting.session, setting.python.as_ref(), modules, &lacks)?;
+    let program = setting.session.scratch.write(name, text)?;
+    let command = [words![python, program], split(options)].concat();
+    let command = move |amount: u64| after(&command, &words![amount.to_string()]);
+    Ok(Copy { server: None, load: Load::of(1.0, first, command) })
 }
 
-/// Return the Python if it has the modules. The error names the pip packages to install.
-fn python(setting: &Setting, modules: &str, packages: &str) -> anyhow::Result<PathBuf> {
-    let python = setting.python.clone();
-    let probe = [python.clone().into(), "-c".into(), format!("import {modules}").into()];
-    setting.session.output(&probe).with_context(|| {
-        let shown = python.display();
-        format!("{shown} lacks {modules}: pip install {packages}, and pass --python PATH")
-    })?;
-    Ok(python)
+/// Prepare a training with XGBoost. A unit of the amount is a tree.
+pub fn xgboost(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {
+    let options = format!("--library xgboost --threads {} --trees", setting.threads);
+    let (modules, packages) = ("xgboost, sklearn", "xgboost-cpu scikit-learn");
+    python(setting, modules, packages, ("ml.py", ml::PROGRAM), &options, 20)
 }
 
 const SPARK: &str = include_str!("../../../../workloads/spark.py");
 
 /// Prepare a job of workloads/spark.py in Spark's local mode. A unit of the amount is a round.
-fn spark(setting: &Setting, job: &'static str) -> anyhow::Result<Copy> {
-    let python = python(setting, "numpy, pyspark", "numpy pyspark")?;
+fn spark(setting: &Setting, job: &str) -> anyhow::Result<Copy> {
     program("java", "default-jre-headless")?;
-    let program = setting.session.scratch.write("spark.py", SPARK)?;
-    let threads = setting.threads.to_string();
-    let command = move |amount: u64| {
-        let mut command: Vec<OsString> = vec![python.clone().into(), program.clone().into()];
-        command.extend(["--job", job, "--threads", &threads, "--rounds"].map(OsString::from));
-        command.push(amount.to_string().into());
-        command
-    };
-    let load = Load { command: Box::new(command), work: Work::Asked(1.0), first: 4 };
-    Ok(Copy { server: None, load })
+    let options = format!("--job {job} --threads {} --rounds", setting.threads);
+    python(setting, "numpy, pyspark", "numpy pyspark", ("spark.py", SPARK), &options, 4)
 }
 
 pub fn kmeans(setting: &Setting, _copy: usize) -> anyhow::Result<Copy> {

@@ -3,9 +3,10 @@
 use clap::ValueEnum;
 use serde::Serialize;
 use serde_json::Value;
+use serde_with::skip_serializing_none;
 
-use super::super::harness::{self, Cell, Compare, Spread, State, pairwise};
-use super::super::machine::Machine;
+use super::super::harness::{self, Cell, Spread};
+use super::super::series::{Read, ratio, spread_of};
 use runtime::options::Idle;
 
 /// The program beside an application.
@@ -73,19 +74,9 @@ pub struct Options {
 }
 
 #[derive(Serialize)]
-pub struct Report {
-    pub version: &'static str,
-    pub benchmark: &'static str,
-    /// Time of the start, in seconds since 1970.
-    pub time: u64,
-    pub machine: Machine,
-    pub options: Options,
-    pub parameters: Value,
+pub struct Applications {
     pub groups: Vec<Measured>,
     pub left_out: Vec<LeftOut>,
-    pub notes: Vec<String>,
-    /// The signal that interrupted the benchmark.
-    pub interrupted: Option<i32>,
 }
 
 #[derive(Serialize)]
@@ -94,19 +85,6 @@ pub struct LeftOut {
     pub why: String,
     /// Whether the application is installed, but does not run.
     pub is_broken: bool,
-}
-
-impl Report {
-    /// Return 128 + the signal if interrupted, 1 if something failed or was too slow, else 0.
-    pub fn exit_code(&self) -> i32 {
-        if let Some(signal) = self.interrupted {
-            return 128 + signal;
-        }
-        let cells = self.groups.iter().flat_map(|g| &g.measured.cells);
-        let is_bad = self.left_out.iter().any(|l| l.is_broken)
-            || cells.into_iter().any(|c| c.state != State::Ok);
-        i32::from(is_bad)
-    }
 }
 
 #[derive(Serialize)]
@@ -122,59 +100,46 @@ pub struct Measured {
 }
 
 /// Figures of a cell over all rounds. Ratios compare samples of the same round.
+#[skip_serializing_none]
 #[derive(Serialize)]
 pub struct Figures {
+    #[serialize_always]
     pub pair: Option<Pair>,
     pub policy: &'static str,
     /// Throughput of the application, relative to the application alone, natively.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Spread>,
     /// Throughput of the program beside it, relative to that program alone, natively.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<Spread>,
     /// Context switches of all processes of the application in a run.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub switches: Option<Spread>,
     /// Context switches of the application a second.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub switches_per_second: Option<Spread>,
     /// Context switches of the application per unit of work.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub switches_per_work: Option<Spread>,
     /// CPU seconds of the application per unit of work.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_per_work: Option<Spread>,
     /// Power of the processors, by RAPL.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub watts: Option<Spread>,
     /// Joules of the processors per unit of the application's work.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub joules_per_work: Option<Spread>,
     /// Ratios to the policy `sleep` in the same pair.
     pub to_sleep: ToSleep,
 }
 
-#[derive(Serialize, Default)]
+#[skip_serializing_none]
+#[derive(Serialize)]
 pub struct ToSleep {
     /// Throughput of the application.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub program: Option<Spread>,
     /// Throughput of the program beside it.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<Spread>,
     /// Context switches per unit of work.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub switches: Option<Spread>,
     /// CPU seconds per unit of work.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<Spread>,
     /// Joules per unit of work.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub joules: Option<Spread>,
 }
-
-/// Numbers by round. `None` if a round lacks one.
-type Series = Option<Vec<f64>>;
 
 fn throughput(output: &Value) -> Option<f64> {
     output["throughput"].as_f64()
@@ -192,14 +157,6 @@ fn joules(output: &Value) -> Option<f64> {
     Some(output["watts"].as_f64()? / throughput(output)?)
 }
 
-fn spread(series: Series) -> Option<Spread> {
-    Spread::of(&series?)
-}
-
-fn ratio(of: Series, base: Series) -> Option<Spread> {
-    pairwise(&of?, &base?, Compare::Ratio)
-}
-
 impl Measured {
     pub fn new(paper: &'static str, amount: u64, measured: harness::Measured) -> Measured {
         let figures = measured.cells.iter().map(|cell| figures(cell, &measured.cells)).collect();
@@ -210,31 +167,29 @@ impl Measured {
 fn figures(cell: &Cell, cells: &[Cell]) -> Figures {
     // All scenarios come from SCENES.
     let scene = Scene::named(cell.scenario).expect("a scene");
-    let series = |name: &str, of: fn(&Value) -> Option<f64>| -> Series {
-        cells.iter().find(|c| c.scenario == name)?.series(of)
-    };
+    let series = |name: &str, of: Read| cells.iter().find(|c| c.scenario == name)?.series(of);
     let base = if scene.pair == Some(Pair::Mixed) { NEIGHBOUR } else { ALONE };
     let sleep = SCENES.iter().find(|s| s.pair == scene.pair && s.policy == Some(Idle::Sleep));
-    let to_sleep = |of: fn(&Value) -> Option<f64>| ratio(cell.series(of), series(sleep?.name, of));
+    let to_sleep = |of: Read| ratio(cell.series(of), series(sleep?.name, of));
     let is_pair = scene.pair.is_some();
+    let switches: Read = |o| per_work(o, "context_switches");
+    let cpu: Read = |o| per_work(o, "cpu_seconds");
     Figures {
         pair: scene.pair,
         policy: scene.policy_name(),
         program: ratio(cell.series(throughput), series(ALONE, throughput)).filter(|_| is_pair),
         beside: ratio(cell.series(beside), series(base, throughput)),
-        switches: spread(cell.series(|o| o["context_switches"].as_f64())),
-        switches_per_second: spread(
-            cell.series(|o| Some(per_work(o, "context_switches")? * throughput(o)?)),
-        ),
-        switches_per_work: spread(cell.series(|o| per_work(o, "context_switches"))),
-        cpu_per_work: spread(cell.series(|o| per_work(o, "cpu_seconds"))),
-        watts: spread(cell.series(|o| o["watts"].as_f64())),
-        joules_per_work: spread(cell.series(joules)),
+        switches: spread_of(cell, |o| o["context_switches"].as_f64()),
+        switches_per_second: spread_of(cell, |o| Some(switches(o)? * throughput(o)?)),
+        switches_per_work: spread_of(cell, switches),
+        cpu_per_work: spread_of(cell, cpu),
+        watts: spread_of(cell, |o| o["watts"].as_f64()),
+        joules_per_work: spread_of(cell, joules),
         to_sleep: ToSleep {
             program: to_sleep(throughput),
             beside: to_sleep(beside),
-            switches: to_sleep(|o| per_work(o, "context_switches")),
-            cpu: to_sleep(|o| per_work(o, "cpu_seconds")),
+            switches: to_sleep(switches),
+            cpu: to_sleep(cpu),
             joules: to_sleep(joules),
         },
     }
@@ -242,33 +197,18 @@ fn figures(cell: &Cell, cells: &[Cell]) -> Figures {
 
 #[cfg(test)]
 pub mod tests {
-    use super::super::super::harness::{
-        Group, Metric, Outcome, Ran, Sample, Scenario, Turn, measure,
-    };
+    use super::super::super::harness::{Compare, Metric};
+    use super::super::super::series::tests::{measured, near};
     use super::*;
     use serde_json::json;
 
     /// Make a group of three rounds. Throughput: alone 100, mixed 40 (sleep 50) beside 30 of 60,
     /// same 45 beside 45.
     pub fn group() -> Measured {
-        let scenario = |scene: &Scene| Scenario {
-            name: scene.name,
-            switch: scene.policy.map(|_| "auto"),
-            around: vec![],
-            command: vec![],
-            effort: None,
-        };
         let metric = Metric { field: "throughput", unit: "MiB a second", compare: Compare::Ratio };
-        let group = Group {
-            workload: "dedup".into(),
-            threads: 2,
-            scenarios: SCENES.iter().map(scenario).collect(),
-            ..Group::of(metric)
-        };
-        let measured = measure(&group, 3, |scenario, turn, _| {
-            // A spread of 2%.
-            let factor = if turn == Turn::Round(2) { 1.02 } else { 1.0 };
-            let (value, beside) = match scenario.name {
+        let names = SCENES.iter().map(|scene| scene.name);
+        let measured = measured("dedup", 2, metric, names, |name, factor| {
+            let (value, beside) = match name {
                 ALONE => (100.0, None),
                 NEIGHBOUR => (60.0, None),
                 "mixed sleep" => (50.0, Some(30.0)),
@@ -276,27 +216,17 @@ pub mod tests {
                 _ => (45.0, Some(45.0)),
             };
             let mut output = json!({ "throughput": value * factor, "work": 20.0, "others": 0.0 });
-            if scenario.name != NEIGHBOUR {
-                let switches = if scenario.name == "mixed haltpoll" { 500 } else { 1000 };
+            if name != NEIGHBOUR {
+                let switches = if name == "mixed haltpoll" { 500 } else { 1000 };
                 output["context_switches"] = json!(switches);
                 output["cpu_seconds"] = json!(2.0);
             }
             if let Some(beside) = beside {
                 output["beside"] = json!({ "throughput": beside * factor });
             }
-            let sample = Sample { value, output, process: Default::default() };
-            Ok::<_, ()>(Ran {
-                outcome: Outcome::Done(sample),
-                statistics: None,
-                native_because: None,
-                counted: None,
-            })
+            output
         });
-        Measured::new("dedup", 1, measured.expect("no errors"))
-    }
-
-    fn near(spread: Option<Spread>, value: f64) -> bool {
-        spread.is_some_and(|s| (s.median - value).abs() < 1e-9)
+        Measured::new("dedup", 1, measured)
     }
 
     #[test]

@@ -5,11 +5,12 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 
+use super::super::command::{after, split, words};
 use super::super::in_path;
 use super::super::postgres::Postgres;
-use super::application::{Copy, Load, Ready, Server, Work, free_port};
+use super::application::{Copy, Load, Ready, Server, free_port};
 use super::catalogue::Setting;
 use super::play::Serving;
 use os::process;
@@ -37,8 +38,11 @@ fn write(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     fs::write(path, bytes).with_context(|| path.display().to_string())
 }
 
-fn words(list: &[&str]) -> Vec<OsString> {
-    list.iter().map(OsString::from).collect()
+/// Return the word `name` with a path at its end.
+fn option(name: &str, path: &Path) -> OsString {
+    let mut option = OsString::from(name);
+    option.push(path);
+    option
 }
 
 fn random_bytes(number: usize, seed: u64) -> Vec<u8> {
@@ -51,12 +55,10 @@ fn requests(setting: &Setting, url: String, first: u64) -> anyhow::Result<Load> 
     let ab = program("ab", "apache2-utils")?;
     let clients = u64::from(setting.clients);
     let command = move |amount: u64| {
-        let mut command: Vec<OsString> = vec![ab.clone().into()];
-        let (n, c) = ((amount * clients).to_string(), clients.to_string());
-        command.extend(words(&["-q", "-k", "-n", &n, "-c", &c, &url]));
-        command
+        let options = format!("-q -k -n {} -c {clients} {url}", amount * clients);
+        [words![ab], split(&options)].concat()
     };
-    Ok(Load { command: Box::new(command), work: Work::Asked(clients as f64), first })
+    Ok(Load::of(clients as f64, first, command))
 }
 
 /// Folders of Apache's modules on Debian, Fedora and Arch.
@@ -86,10 +88,8 @@ pub fn apache(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     );
     let configuration = folder.join("conf");
     write(&configuration, text.as_bytes())?;
-    let mut command: Vec<OsString> = vec![server.into(), "-DFOREGROUND".into(), "-f".into()];
-    command.push(configuration.into());
-    let server = Server { user: vec![], command, ready: Ready::Port(port) };
-    Ok(Copy { server: Some(server), load })
+    let command = words![server, "-DFOREGROUND", "-f", configuration];
+    Ok(Copy::serving(command, Ready::Port(port), load))
 }
 
 /// Configuration of lighttpd that passes the options of `lissom run` to scripts. Otherwise scripts
@@ -103,14 +103,11 @@ pub fn lighttpd(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     let draw = program("gm", "graphicsmagick")?;
     let (folder, port) = (folder(setting, "lighttpd", copy)?, free_port()?);
     let load = requests(setting, format!("http://127.0.0.1:{port}/photo.sh"), 1)?;
-    for (options, name) in [
-        (&["-size", "640x480", "plasma:fractal"][..], "photo.jpg"),
-        (&["-size", "160x60", "xc:white"][..], "mark.png"),
-    ] {
-        let mut command: Vec<OsString> = vec![draw.clone().into(), "convert".into()];
-        command.extend(words(options));
-        command.push(folder.join(name).into());
-        setting.session.output(&command)?;
+    for (size, content, name) in
+        [("640x480", "plasma:fractal", "photo.jpg"), ("160x60", "xc:white", "mark.png")]
+    {
+        let make = words![draw, "convert", "-size", size, content, folder.join(name)];
+        setting.session.output(&make)?;
     }
     let script = format!(
         "printf 'Content-Type: image/jpeg\\r\\n\\r\\n'\n\
@@ -126,9 +123,8 @@ pub fn lighttpd(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     );
     let configuration = folder.join("conf");
     write(&configuration, text.as_bytes())?;
-    let command = vec![server.into(), "-D".into(), "-f".into(), configuration.into_os_string()];
-    let server = Server { user: vec![], command, ready: Ready::Port(port) };
-    Ok(Copy { server: Some(server), load })
+    let command = words![server, "-D", "-f", configuration];
+    Ok(Copy::serving(command, Ready::Port(port), load))
 }
 
 /// Files that clamd scans per unit of the amount.
@@ -155,19 +151,14 @@ pub fn clamav(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     );
     let configuration = folder.join("clamd.conf");
     write(&configuration, text.as_bytes())?;
-    let mut option = OsString::from("--config-file=");
-    option.push(&configuration);
-    let command = vec![server.into(), option.clone()];
+    let option = option("--config-file=", &configuration);
+    let command = words![server, option];
     let load = move |amount: u64| {
-        let mut command: Vec<OsString> = vec![client.clone().into(), option.clone()];
-        command.extend(words(&["--multiscan", "--quiet", "--no-summary"]));
+        let mut command = words![client, option, "--multiscan", "--quiet", "--no-summary"];
         command.extend((0..amount).map(|_| files.clone().into()));
         command
     };
-    Ok(Copy {
-        server: Some(Server { user: vec![], command, ready: Ready::Socket(socket) }),
-        load: Load { command: Box::new(load), work: Work::Asked(FILES as f64), first: 1 },
-    })
+    Ok(Copy::serving(command, Ready::Socket(socket), Load::of(FILES as f64, 1, load)))
 }
 
 /// Prepare PostgreSQL with pgbench's TPC-B. A unit of the amount is one transaction per client.
@@ -176,22 +167,14 @@ pub fn pgsql(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     let command = server.command(setting.clients);
     let ready = Ready::Line(server.folder.join("data/postmaster.pid"), "ready");
     let (program, folder) = (server.bin.join("pgbench"), server.folder);
-    let (clients, threads) = (setting.clients.to_string(), setting.threads.to_string());
+    let (clients, threads) = (setting.clients, setting.threads);
     let load = move |amount: u64| {
-        let mut command: Vec<OsString> = vec![program.clone().into(), "-h".into()];
-        command.push(folder.clone().into());
-        let amount = amount.to_string();
-        command.extend(words(&["-n", "-U", "postgres", "-c", &clients, "-j", &threads, "-t"]));
-        command.extend(words(&[&amount, "postgres"]));
-        command
+        let options = format!("-n -U postgres -c {clients} -j {threads} -t {amount} postgres");
+        [words![program, "-h", folder], split(&options)].concat()
     };
     Ok(Copy {
         server: Some(Server { user: server.user, command, ready }),
-        load: Load {
-            command: Box::new(load),
-            work: Work::Asked(f64::from(setting.clients)),
-            first: 20,
-        },
+        load: Load::of(clients.into(), 20, load),
     })
 }
 
@@ -203,56 +186,37 @@ pub fn mysql(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     let sysbench = program("sysbench", "sysbench")?;
     let folder = folder(setting, "mysql", copy)?;
     let (data, socket) = (folder.join("data"), folder.join("socket"));
-    let option = |name: &str, path: &Path| {
-        let mut option = OsString::from(name);
-        option.push(path);
-        option
-    };
-    let mut make: Vec<OsString> = vec![install.into(), "--no-defaults".into()];
-    make.extend([option("--datadir=", &data), "--skip-test-db".into()]);
-    make.extend(words(&["--auth-root-authentication-method=normal", "--innodb-log-file-size=8M"]));
-    let mut command: Vec<OsString> = vec![server.into(), "--no-defaults".into()];
-    command.extend([option("--datadir=", &data), option("--socket=", &socket)]);
-    command.extend(words(&[
-        "--skip-networking",
-        "--innodb-log-file-size=8M",
-        "--innodb-flush-log-at-trx-commit=0",
-        "--innodb-fast-shutdown=3",
-        "--performance-schema=OFF",
-    ]));
-    if process::euid() == 0 {
-        make.push("--user=root".into());
-        command.push("--user=root".into());
-    }
+    let (data, listen) = (option("--datadir=", &data), option("--socket=", &socket));
+    let user: &[&str] = if process::euid() == 0 { &["--user=root"] } else { &[] };
+    let user: Vec<OsString> = user.iter().map(OsString::from).collect();
+    let make =
+        split("--skip-test-db --auth-root-authentication-method=normal --innodb-log-file-size=8M");
+    let command = split(
+        "--skip-networking --innodb-log-file-size=8M --innodb-flush-log-at-trx-commit=0 \
+         --innodb-fast-shutdown=3 --performance-schema=OFF",
+    );
+    let make = [words![install, "--no-defaults", data], make, user.clone()].concat();
+    let command = [words![server, "--no-defaults", data, listen], command, user].concat();
     setting.session.output(&make)?;
     let of = |what: &str| {
-        let mut command: Vec<OsString> = vec![sysbench.clone().into(), "oltp_read_write".into()];
-        command.push(option("--mysql-socket=", &socket));
-        command.extend(words(&["--mysql-user=root", "--mysql-db=test"]));
-        command.extend(words(&["--tables=2", "--table-size=10000", what]));
-        command
+        let options =
+            format!("--mysql-user=root --mysql-db=test --tables=2 --table-size=10000 {what}");
+        let socket = option("--mysql-socket=", &socket);
+        [words![sysbench, "oltp_read_write", socket], split(&options)].concat()
+    };
+    let create =
+        words![client, "--no-defaults", "--user=root", listen, "-e", "CREATE DATABASE test"];
+    let (threads, run) = (setting.clients, of("run"));
+    let load = move |amount: u64| {
+        after(&run, &split(&format!("--time=0 --threads={threads} --events={amount}")))
     };
     let server = Server { user: vec![], command, ready: Ready::Socket(socket.clone()) };
-    let mut create: Vec<OsString> = vec![client.into(), "--no-defaults".into()];
-    create.extend(["--user=root".into(), option("--socket=", &socket)]);
-    create.extend(words(&["-e", "CREATE DATABASE test"]));
     let mut serving = Serving::start(setting.session, &server, &[], "prepare")?;
-    serving.await_ready(setting.session)?.map_err(|why| anyhow!("{why}"))?;
+    serving.await_ready(setting.session)?;
     setting.session.output(&create)?;
     setting.session.output(&of("prepare"))?;
     serving.stop(setting.session)?;
-    let (threads, run) = (setting.clients, of("run"));
-    let load = move |amount: u64| {
-        let mut command = run.clone();
-        command.extend(words(&["--time=0"]));
-        command
-            .extend([format!("--threads={threads}").into(), format!("--events={amount}").into()]);
-        command
-    };
-    Ok(Copy {
-        server: Some(server),
-        load: Load { command: Box::new(load), work: Work::Asked(1.0), first: 100 },
-    })
+    Ok(Copy { server: Some(server), load: Load::of(1.0, 100, load) })
 }
 
 /// Prepare Redis with concurrent reads and writes. A unit of the amount is one of each.
@@ -261,25 +225,18 @@ pub fn redis(setting: &Setting, copy: usize) -> anyhow::Result<Copy> {
     let client = program("redis-benchmark", "redis-tools")?;
     let folder = folder(setting, "redis", copy)?;
     let socket = folder.join("socket");
-    let mut command: Vec<OsString> = vec![server.into()];
-    command.extend(words(&["--port", "0", "--save", "", "--unixsocket"]));
-    command.extend([socket.clone().into(), "--dir".into(), folder.into()]);
+    let command =
+        words![server, "--port", "0", "--save", "", "--unixsocket", socket, "--dir", folder];
     let script = r#"
         "$@" -t set >/dev/null & writes=$!
         "$@" -t get >/dev/null
         wait $writes
     "#;
-    let clients = setting.clients.div_ceil(2).to_string();
+    let clients = setting.clients.div_ceil(2);
     let asked = socket.clone();
     let load = move |amount: u64| {
-        let mut command = words(&["sh", "-ec", script, "sh"]);
-        command.extend([client.clone().into(), "-s".into(), asked.clone().into()]);
-        let amount = amount.to_string();
-        command.extend(words(&["-q", "-r", "10000", "-d", "100", "-c", &clients, "-n", &amount]));
-        command
+        let options = format!("-q -r 10000 -d 100 -c {clients} -n {amount}");
+        [words!["sh", "-ec", script, "sh", client, "-s", asked], split(&options)].concat()
     };
-    Ok(Copy {
-        server: Some(Server { user: vec![], command, ready: Ready::Socket(socket) }),
-        load: Load { command: Box::new(load), work: Work::Asked(2.0), first: 5000 },
-    })
+    Ok(Copy::serving(command, Ready::Socket(socket), Load::of(2.0, 5000, load)))
 }

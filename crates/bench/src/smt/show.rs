@@ -1,176 +1,84 @@
-//! Render the report as text, at most 80 columns wide, and as Markdown.
+//! The tables of the report.
 
-use super::super::harness::{Cell, Spread, State};
-use super::super::markdown::{self, head, line};
-use super::super::noise;
-use super::super::table::{close, interruption, number, spread};
-use super::report::{ALONE, Figures, Measured, NEIGHBOUR, Report};
-use ui::text::{plural, wrap};
+use super::super::columns::{Field, Section, Table};
+use super::super::document::{Results, notes};
+use super::report::{ALONE, Applications, Measured, NEIGHBOUR, Options};
+use ui::text::plural;
 
-pub fn text(report: &Report) -> String {
-    let mut lines = wrap(&report.machine.title(report.benchmark, report.options.cpus), "", 2);
-    lines.extend(wrap(&legend(report), "", 0));
-    let watts = has_watts(report);
-    for group in &report.groups {
-        lines.push(String::new());
-        lines.push(title(group));
-        lines.push(columns("", "throughput", NAMES.map(String::from), watts.then(|| "W".into())));
-        let cells = group.measured.cells.iter().zip(&group.figures);
-        lines.extend(cells.map(|(cell, figures)| row(cell, figures, watts)));
+const NAMES: [&str; 7] = ["", "throughput", "x alone", "beside", "cs/s", "cs", "CPU"];
+
+impl Results for Applications {
+    type Options = Options;
+
+    fn is_bad(&self) -> bool {
+        self.left_out.iter().any(|l| l.is_broken) || self.groups.iter().any(|g| g.measured.is_bad())
     }
-    close(lines, &notes(report))
+
+    fn legend(&self, options: &Options) -> String {
+        format!(
+            "lissom run --switch={} --share={}; {}, {} of a server. Median (and least-most) of \
+             {}. mixed: beside matrix multiplication (in rows a second); same: beside a second \
+             copy. x alone, beside: throughput of the application and of the program beside it, \
+             relative to each alone, natively. cs/s: context switches of the application a \
+             second. cs, CPU: its context switches and CPU time per unit of work, relative to \
+             sleep.",
+            options.switch,
+            options.share,
+            plural(options.threads.into(), "thread"),
+            plural(options.clients.into(), "connection"),
+            plural(options.rounds as u64, "round"),
+        )
+    }
+
+    fn tables(&self, _options: &Options) -> Vec<Table<'_>> {
+        let has_watts = self.groups.iter().flat_map(|g| &g.figures).any(|f| f.watts.is_some());
+        let watts: &[&str] = if has_watts { &["W"] } else { &[] };
+        vec![Table {
+            title: String::new(),
+            keys: vec!["application", "of the paper"],
+            columns: [&NAMES, watts].concat(),
+            sections: self.groups.iter().map(|group| section(group, has_watts)).collect(),
+        }]
+    }
+
+    fn notes(&self, options: &Options) -> Vec<String> {
+        let left_out = self.left_out.iter();
+        let mut lines: Vec<String> =
+            left_out.map(|l| format!("{} is left out: {}", l.application, l.why)).collect();
+        let groups = self.groups.iter().map(|g| (g.measured.workload.clone(), &g.measured));
+        lines.extend(notes(groups, options.timeout, (ALONE, "native throughput alone")));
+        lines
+    }
 }
 
-fn has_watts(report: &Report) -> bool {
-    report.groups.iter().flat_map(|g| &g.figures).any(|f| f.watts.is_some())
-}
-
-fn legend(report: &Report) -> String {
-    let options = &report.options;
-    format!(
-        "lissom run --switch={} --share={}; {}, {} of a server. Median (and least-most) of {}. \
-         mixed: beside matrix multiplication; same: beside a second copy. x alone, beside: \
-         throughput of the application and of the program beside it, relative to each alone, \
-         natively. cs/s: context switches of the application a second. cs, CPU: its context \
-         switches and CPU time per unit of work, relative to sleep.",
-        options.switch,
-        options.share,
-        plural(options.threads.into(), "thread"),
-        plural(options.clients.into(), "connection"),
-        plural(options.rounds as u64, "round"),
-    )
-}
-
-fn title(group: &Measured) -> String {
+fn section(group: &Measured, has_watts: bool) -> Section<'_> {
     let measured = &group.measured;
     let stands_for = if measured.workload == group.paper.to_lowercase() {
         String::new()
     } else {
         format!(" for {}", group.paper)
     };
-    format!("{}{stands_for}: {}", measured.workload, measured.metric.unit)
-}
-
-const NAMES: [&str; 5] = ["x alone", "beside", "cs/s", "cs", "CPU"];
-
-fn columns(name: &str, throughput: &str, fields: [String; 5], watts: Option<String>) -> String {
-    let [program, beside, rate, switches, cpu] = fields;
-    let watts = watts.unwrap_or_default();
-    format!(
-        "{name:<17}{throughput:>20}{program:>8}{beside:>7}{rate:>7}{switches:>7}{cpu:>6}{watts:>6}"
-    )
-    .trim_end()
-    .into()
-}
-
-fn median(spread: &Option<Spread>) -> String {
-    spread.map_or(String::new(), |s| number(s.median))
-}
-
-fn shown_name(cell: &Cell) -> &'static str {
-    if cell.scenario == NEIGHBOUR { "matmul alone" } else { cell.scenario }
-}
-
-fn value(cell: &Cell, of: impl Fn(&Spread) -> String) -> String {
-    match (cell.state, &cell.value) {
-        (State::Failed, _) => "failed".into(),
-        (State::Timeout, _) => "timeout".into(),
-        (State::Ok, value) => value.as_ref().map_or("-".into(), of),
-    }
-}
-
-fn fields(f: &Figures) -> [String; 5] {
-    [&f.program, &f.beside, &f.switches_per_second, &f.to_sleep.switches, &f.to_sleep.cpu]
-        .map(median)
-}
-
-fn row(cell: &Cell, f: &Figures, watts: bool) -> String {
-    let mark = if cell.native_because.is_some() { "*" } else { "" };
-    let name = format!("  {}{mark}", shown_name(cell));
-    columns(&name, &value(cell, spread), fields(f), watts.then(|| median(&f.watts)))
-}
-
-fn notes(report: &Report) -> Vec<String> {
-    let mut notes = report.notes.clone();
-    for left_out in &report.left_out {
-        notes.push(format!("{} is left out: {}", left_out.application, left_out.why));
-    }
-    notes.extend(report.interrupted.map(interruption));
-    for group in &report.groups {
-        let name = &group.measured.workload;
-        for cell in &group.measured.cells {
-            let scenario = shown_name(cell);
-            if cell.state == State::Timeout {
-                let limit = report.options.timeout;
-                notes.push(format!("{name}, {scenario}: took longer than {limit} s (--timeout)"));
-            }
-            if let Some(error) = &cell.error {
-                notes.push(format!("{name}, {scenario} failed: {error}"));
-            }
-        }
-        notes.extend(unmanaged(group));
-    }
-    let place = |g: &Measured| g.measured.workload.clone();
-    let alone = report.groups.iter().filter_map(|g| {
-        let cell = g.measured.cells.iter().find(|c| c.scenario == ALONE)?;
-        Some((place(g), cell.value?.relative()))
+    let rows = measured.cells.iter().zip(&group.figures).map(|(cell, f)| {
+        let name = if cell.scenario == NEIGHBOUR { "matmul alone" } else { cell.scenario };
+        let to_sleep = [f.to_sleep.switches, f.to_sleep.cpu];
+        let medians = [f.program, f.beside, f.switches_per_second].into_iter().chain(to_sleep);
+        let medians = medians.chain(has_watts.then_some(f.watts)).map(Field::Median);
+        [name.into(), Field::Cell(cell)].into_iter().chain(medians).collect()
     });
-    notes.extend(noise::varied("native throughput alone", alone));
-    let others = report.groups.iter().map(|g| (place(g), g.measured.others()));
-    notes.extend(noise::disturbed(others));
-    notes
-}
-
-/// Return a line for each reason why cells of an application ran natively.
-fn unmanaged(group: &Measured) -> Vec<String> {
-    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
-    for cell in &group.measured.cells {
-        let Some(reason) = cell.native_because.as_deref() else { continue };
-        match reasons.iter_mut().find(|(r, _)| *r == reason) {
-            Some((_, cells)) => cells.push(cell.scenario),
-            None => reasons.push((reason, vec![cell.scenario])),
-        }
+    Section {
+        title: format!("{}{stands_for}: {}", measured.workload, measured.metric.unit),
+        keys: vec![measured.workload.clone(), group.paper.into()],
+        rows: rows.collect(),
     }
-    let name = &group.measured.workload;
-    let line = |(reason, cells): (&str, Vec<&str>)| {
-        format!("* {name} ran natively ({}): {reason}", cells.join(", "))
-    };
-    reasons.into_iter().map(line).collect()
-}
-
-pub fn markdown(report: &Report) -> String {
-    let title = report.machine.title(report.benchmark, report.options.cpus);
-    let mut text = format!("{title}. {}\n", legend(report));
-    let watts = has_watts(report);
-    let mut names = vec!["application", "of the paper", "", "throughput", "unit"];
-    names.extend(NAMES);
-    names.extend(watts.then_some("W"));
-    text.push_str(&head(&names));
-    for group in &report.groups {
-        for (cell, f) in group.measured.cells.iter().zip(&group.figures) {
-            let unit = if cell.scenario == NEIGHBOUR {
-                "rows a second"
-            } else {
-                group.measured.metric.unit
-            };
-            let mut row = vec![group.measured.workload.clone(), group.paper.into()];
-            row.extend([shown_name(cell).into(), value(cell, markdown::spread), unit.into()]);
-            row.extend(fields(f));
-            row.extend(watts.then(|| median(&f.watts)));
-            text.push_str(&line(&row));
-        }
-    }
-    for note in notes(report) {
-        text.push_str(&format!("\n{note}\n"));
-    }
-    text
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::super::document::Document;
+    use super::super::super::harness::State;
     use super::super::super::machine::Machine;
+    use super::super::report::LeftOut;
     use super::super::report::tests::group;
-    use super::super::report::{LeftOut, Options};
     use super::*;
 
     #[test]
@@ -181,45 +89,39 @@ mod tests {
         }
         measured.measured.cells[5].state = State::Timeout;
         measured.figures[6].watts = measured.figures[6].switches;
-        let report = Report {
-            version: "0.1.0",
-            benchmark: "smt",
-            time: 0,
-            machine: Machine::look(),
-            options: Options {
-                cpus: 2,
-                threads: 2,
-                clients: 8,
-                rounds: 3,
-                seconds: 0.5,
-                timeout: 30.0,
-                switch: "auto",
-                share: "auto",
-            },
-            parameters: serde_json::Value::Null,
+        let options = Options {
+            cpus: 2,
+            threads: 2,
+            clients: 8,
+            rounds: 3,
+            seconds: 0.5,
+            timeout: 30.0,
+            switch: "auto",
+            share: "auto",
+        };
+        let results = Applications {
             groups: vec![measured],
             left_out: vec![LeftOut {
                 application: "dbench",
                 why: "apt-get install dbench".into(),
                 is_broken: false,
             }],
-            notes: vec!["Energy is not measured: no RAPL counters here.".into()],
-            interrupted: None,
         };
-        let shown = text(&report);
+        let report = Document::of("smt", Machine::look(), options, results);
+        let shown = report.text();
         let long: Vec<&str> = shown.lines().filter(|l| l.chars().count() > 80).collect();
         assert!(long.is_empty(), "{long:#?}");
         assert!(shown.contains("\ndedup: MiB a second\n"), "{shown}");
-        assert!(shown.contains("  mixed sleep* ") && shown.contains("  matmul alone "), "{shown}");
+        assert!(shown.contains("  mixed sleep ") && shown.contains("  matmul alone "), "{shown}");
         assert!(
-            shown.contains("* dedup ran natively (mixed sleep, mixed poll): one thread"),
+            shown.contains("dedup: mixed sleep, mixed poll ran natively: one thread"),
             "{shown}"
         );
         assert!(shown.contains("dbench is left out: apt-get install dbench"), "{shown}");
-        let markdown = markdown(&report);
+        let markdown = report.markdown();
         let widths =
             markdown.lines().filter(|l| l.starts_with('|')).map(|l| l.matches('|').count());
-        assert!(widths.into_iter().all(|w| w == 12), "{markdown}");
+        assert!(widths.into_iter().all(|w| w == 11), "{markdown}");
         assert_eq!(report.exit_code(), 1);
     }
 }
