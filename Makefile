@@ -190,7 +190,7 @@ install: $(BINARY)
 	install -d "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d"
 	"$(BINARY)" completions fish > "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lissom.fish"
 	install -d "$(DESTDIR)$(PREFIX)/lib/systemd/system"
-	sed 's|/usr/local|$(PREFIX)|' packaging/lissom-manager.service > "$(DESTDIR)$(PREFIX)/lib/systemd/system/lissom-manager.service"
+	for unit in lissom-manager lissom-metrics; do sed 's|/usr/local|$(PREFIX)|' packaging/$$unit.service > "$(DESTDIR)$(PREFIX)/lib/systemd/system/$$unit.service"; done
 	install -d "$(DESTDIR)$(PREFIX)/share/lissom"
 	sed 's|/usr/local|$(PREFIX)|' packaging/lissom-manager-metrics.conf > "$(DESTDIR)$(PREFIX)/share/lissom/lissom-manager-metrics.conf"
 	install -m 644 packaging/grafana/lissom.json "$(DESTDIR)$(PREFIX)/share/lissom/grafana.json"
@@ -203,7 +203,7 @@ install-slurm: slurm
 uninstall:
 	rm -f "$(DESTDIR)$(PREFIX)/bin/lissom" "$(DESTDIR)$(PREFIX)/share/man/man1/lissom.1" "$(DESTDIR)$(PREFIX)/share/man/man1"/lissom-*.1
 	rm -rf "$(DESTDIR)$(PREFIX)/lib/lissom" "$(DESTDIR)$(PREFIX)/share/lissom"
-	rm -f "$(DESTDIR)$(PREFIX)/lib/systemd/system/lissom-manager.service"
+	rm -f "$(DESTDIR)$(PREFIX)/lib/systemd/system"/lissom-{manager,metrics}.service
 	rm -f "$(DESTDIR)$(PREFIX)/share/bash-completion/completions/lissom"
 	rm -f "$(DESTDIR)$(PREFIX)/share/zsh/site-functions/_lissom"
 	rm -f "$(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/lissom.fish"

@@ -1,5 +1,6 @@
 """Reads the metrics of `lissom manager` with Prometheus's own parser, which is strict:
-`metrics.py URL PID THREADS`, for a program with that many threads.
+`metrics.py URL PID THREADS [observe]`, for a program with that many threads. With `observe`, there
+must be no manager.
 """
 
 import sys
@@ -23,7 +24,8 @@ def of(families, name, pid):
 
 
 def main():
-    url, pid, number = sys.argv[1:]
+    url, pid, number, *mode = sys.argv[1:]
+    has_manager = mode != ["observe"]
     counters = ["blocks", "cpu_seconds", "switches_user", "wakes_avoided"]
     # Wait until the program's series appear, and have caught up: the runtime publishes its numbers
     # now and then.
@@ -32,7 +34,7 @@ def main():
         threads = of(first, "lissom_program_threads", pid)
         if (
             of(first, "lissom_program_threads_running", pid)
-            and of(first, "lissom_program_target_threads", pid)
+            and (not has_manager or of(first, "lissom_program_target_threads", pid))
             and threads.value == int(number)
         ):
             break
@@ -54,7 +56,10 @@ def main():
         assert f.documentation and f.name.startswith("lissom_"), f
         assert f.type in ("gauge", "counter"), f
     assert second["lissom_program_cpu_seconds"].unit == "seconds"
+    assert second["lissom_cpus"].samples[0].value > 0
     print("units and kinds are as they say")
+    of_manager = [name for name in second if "_manager_" in name or "_target_" in name]
+    assert bool(of_manager) == has_manager, of_manager
 
 
 main()

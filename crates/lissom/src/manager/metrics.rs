@@ -44,10 +44,8 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Metrics {
     pub fn serve(address: SocketAddr) -> anyhow::Result<Metrics> {
         let decisions = Arc::new(Mutex::new(Decisions::default()));
-        let mut registry = Registry::default();
-        let watch = Mutex::new(Watch::without_sampling(Which::All));
-        registry.register_collector(Box::new(Programs { watch, decisions: decisions.clone() }));
-        Ok(Metrics { decisions, endpoint: Endpoint::serve(address, registry)? })
+        let endpoint = Endpoint::serve(address, registry(Some(decisions.clone())))?;
+        Ok(Metrics { decisions, endpoint })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -60,9 +58,22 @@ impl Metrics {
     }
 }
 
+/// Serve the metrics of programs, without those of a manager.
+pub fn observe(address: SocketAddr) -> anyhow::Result<Endpoint> {
+    Endpoint::serve(address, registry(None))
+}
+
+fn registry(decisions: Option<Arc<Mutex<Decisions>>>) -> Registry {
+    let mut registry = Registry::default();
+    let watch = Mutex::new(Watch::without_sampling(Which::All));
+    registry.register_collector(Box::new(Programs { watch, decisions }));
+    registry
+}
+
 struct Programs {
     watch: Mutex<Watch>,
-    decisions: Arc<Mutex<Decisions>>,
+    /// None: no manager.
+    decisions: Option<Arc<Mutex<Decisions>>>,
 }
 
 impl fmt::Debug for Programs {
@@ -103,40 +114,40 @@ fn labelled(look: &Look) -> Vec<Labelled<'_>> {
 
 impl Collector for Programs {
     fn encode(&self, mut encoder: DescriptorEncoder) -> Result<(), fmt::Error> {
-        let decisions = locked(&self.decisions).clone();
+        let decisions = self.decisions.as_ref().map(|d| locked(d).clone());
         let look = locked(&self.watch).look().map_err(|_| fmt::Error)?;
         let programs = labelled(&look);
-        of_manager(&mut encoder, &decisions, programs.len())?;
-        let target = |p: &Labelled| decisions.targets.get(&p.seen.pid).map(|&n| i64::from(n));
-        gauge(
-            &mut encoder,
-            "program_target_threads",
-            "Target: maximum number of threads running at once",
-            &programs,
-            target,
-        )?;
+        of_machine(&mut encoder, programs.len())?;
+        if let Some(decisions) = &decisions {
+            of_manager(&mut encoder, decisions, &programs)?;
+        }
         of_kernel(&mut encoder, &programs)?;
         of_runtime(&mut encoder, &programs)
     }
 }
 
-fn of_manager(
-    encoder: &mut DescriptorEncoder,
-    decisions: &Decisions,
-    programs: usize,
-) -> fmt::Result {
+fn of_machine(encoder: &mut DescriptorEncoder, programs: usize) -> fmt::Result {
     let version = [("version", env!("CARGO_PKG_VERSION"))];
     let one = ConstGauge::new(1i64);
     let mut metric = encoder.encode_descriptor(
         "lissom_build_info",
-        "Version of the manager",
+        "Version of lissom that serves these metrics",
         None,
         one.metric_type(),
     )?;
     one.encode(metric.encode_family(&version)?)?;
+    number(encoder, "lissom_programs", "Programs under lissom", programs)?;
+    let cpus = os::process::allowed_cpus().len();
+    number(encoder, "lissom_cpus", "CPUs that this process may use", cpus)
+}
+
+fn of_manager(
+    encoder: &mut DescriptorEncoder,
+    decisions: &Decisions,
+    programs: &[Labelled],
+) -> fmt::Result {
     let given: u32 = decisions.targets.values().sum();
-    let gauges = [
-        ("lissom_programs", "Programs under lissom", programs),
+    for (name, help, value) in [
         (
             "lissom_manager_programs_connected",
             "Programs that get targets from the manager",
@@ -144,10 +155,8 @@ fn of_manager(
         ),
         ("lissom_manager_cpus", "CPUs that the manager divides", decisions.cpus),
         ("lissom_manager_threads_given", "Sum of the last targets", given as usize),
-    ];
-    for (name, help, value) in gauges {
-        let value = ConstGauge::new(value as i64);
-        value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)?;
+    ] {
+        number(encoder, name, help, value)?;
     }
     let made = ConstCounter::new(decisions.made);
     made.encode(encoder.encode_descriptor(
@@ -155,7 +164,20 @@ fn of_manager(
         "Decisions, one each period",
         None,
         made.metric_type(),
-    )?)
+    )?)?;
+    gauge(
+        encoder,
+        "program_target_threads",
+        "Target: maximum number of threads running at once",
+        programs,
+        |p| decisions.targets.get(&p.seen.pid).map(|&n| i64::from(n)),
+    )
+}
+
+/// Encode a gauge without labels.
+fn number(encoder: &mut DescriptorEncoder, name: &str, help: &str, value: usize) -> fmt::Result {
+    let value = ConstGauge::new(value as i64);
+    value.encode(encoder.encode_descriptor(name, help, None, value.metric_type())?)
 }
 
 fn gauge(
@@ -276,10 +298,7 @@ mod tests {
             connected: 1,
             targets: BTreeMap::from([(7, 2)]),
         }));
-        let watch = Mutex::new(Watch::without_sampling(Which::All));
-        let mut registry = Registry::default();
-        registry.register_collector(Box::new(Programs { watch, decisions }));
-        let text = endpoint::text(&registry).expect("/proc is readable");
+        let text = endpoint::text(&registry(Some(decisions))).expect("/proc is readable");
         for line in [
             "lissom_manager_cpus 2\n",
             "lissom_manager_threads_given 2\n",
@@ -288,5 +307,14 @@ mod tests {
             assert!(text.contains(line), "{line}: {text}");
         }
         assert!(endpoint::address(DEFAULT).is_ok_and(|a| a.ip().is_loopback()));
+    }
+
+    #[test]
+    fn without_a_manager() {
+        let text = endpoint::text(&registry(None)).expect("/proc is readable");
+        for name in ["lissom_build_info", "lissom_programs", "lissom_cpus"] {
+            assert!(text.contains(&format!("# TYPE {name} gauge\n")), "{name}: {text}");
+        }
+        assert!(!text.contains("lissom_manager_") && !text.contains("_target_"), "{text}");
     }
 }

@@ -11,8 +11,9 @@ pub mod server;
 mod topology;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
@@ -50,7 +51,8 @@ wrong.
 Examples:
   lissom manager --dry-run --once
   lissom manager & lissom run -- ./solver --threads 64
-  lissom manager --json=decisions.jsonl")]
+  lissom manager --json=decisions.jsonl
+  lissom manager --observe")]
 pub struct ManagerArgs {
     /// Print decisions, but do not apply them
     #[arg(long)]
@@ -110,8 +112,15 @@ pub struct ManagerArgs {
     /// 127.0.0.1, PORT 9754]. Anyone who can reach the port can read process IDs, names and
     /// counters of programs under lissom
     #[arg(long, value_name = "[ADDRESS:]PORT", num_args = 0..=1, require_equals = true,
-          default_missing_value = metrics::DEFAULT, value_parser = ui::endpoint::address)]
-    pub metrics: Option<std::net::SocketAddr>,
+          default_missing_value = metrics::DEFAULT, value_parser = ui::endpoint::address,
+          default_value_if("observe", "true", metrics::DEFAULT))]
+    pub metrics: Option<SocketAddr>,
+
+    /// Only serve metrics of programs under lissom: set no targets, and listen at no socket.
+    /// Implies --metrics. Can run beside a manager
+    #[arg(long, conflicts_with_all = ["dry_run", "period", "min_threshold", "keep", "no_bind",
+          "verbose", "activity", "Limits", "json"])]
+    pub observe: bool,
 
     #[command(flatten)]
     pub json: ui::output::JsonLines,
@@ -122,14 +131,17 @@ pub fn manager(args: &ManagerArgs) -> anyhow::Result<i32> {
 }
 
 fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
+    if args.observe {
+        return observe(args);
+    }
     let period = args.period;
     let min_threshold = args.min_threshold;
     let mut output = args.json.open()?;
     let stop = Stop::on_signals()?;
     let mut server = if args.dry_run { None } else { Some(listen(args)?) };
     let metrics = args.metrics.map(Metrics::serve).transpose()?;
-    if let Some(metrics) = metrics.as_ref().filter(|_| !args.quiet) {
-        eprintln!("lissom: metrics at http://{}/metrics", metrics.address());
+    if let Some(metrics) = &metrics {
+        announce(metrics.address(), args);
     }
     let mut source = Source::open(args.activity, args.quiet)?;
     let packing = args.limits.packing();
@@ -203,6 +215,25 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
         last = Some(shares);
     }
     Ok(())
+}
+
+/// Serve metrics of programs until a signal. Programs are read when a request arrives, so nothing
+/// runs in between.
+fn observe(args: &ManagerArgs) -> anyhow::Result<()> {
+    let stop = Stop::on_signals()?;
+    let address = args.metrics.expect("--observe has a default for --metrics");
+    let endpoint = metrics::observe(address)?;
+    announce(endpoint.address(), args);
+    while !stop.asked() {
+        stop.wait(Instant::now() + Duration::from_secs(60));
+    }
+    Ok(())
+}
+
+fn announce(metrics: SocketAddr, args: &ManagerArgs) {
+    if !args.quiet {
+        eprintln!("lissom: metrics at http://{metrics}/metrics");
+    }
 }
 
 /// Return how long each program has been idle. A new program that has not run yet counts as idle
