@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Checks of `make lint` beside cargo's own lints. Prints only problems; all checks run.
-#     scripts/lint.sh [CHECK]...    c go python shell text size layers specification [default: all]
+#     scripts/lint.sh [CHECK]...    c go python shell units text english docs size layers
+#     specification [default: all]
 #     scripts/lint.sh --update      lower the lists of scripts/lint/*.txt to the remaining problems
 #     scripts/lint.sh --accept      rewrite these lists, with higher numbers, too, after files were
 #     moved or reformatted
@@ -50,6 +51,21 @@ check_shell() {
     return $good
 }
 
+# Where systemd-analyze knows the options: since systemd 250. tests/dist/test_systemd.sh does the
+# same with the drop-in.
+check_units() {
+    local unit good=0
+    systemd-analyze --help 2>/dev/null | grep -q -- --threshold || return 0
+    while read -r unit; do
+        systemd-analyze security --offline=true --no-pager --threshold=30 "$unit" \
+            >"$work/exposure" || {
+            sed -n "s|.*Overall exposure level for .*: |$unit:1: above 3.0: |p" "$work/exposure"
+            good=1
+        }
+    done < <(files '*.service')
+    return $good
+}
+
 check_text() { python3 -B scripts/lint/text.py; }
 check_english() { python3 -B scripts/lint/english.py "$@"; }
 check_docs() { python3 -B scripts/lint/docs.py; }
@@ -59,7 +75,7 @@ check_specification() { python3 -B scripts/lint/specification.py; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-checks=(c go python shell text english docs size layers specification)
+checks=(c go python shell units text english docs size layers specification)
 case ${1:-} in
 --update | --accept) checks=(english size layers) option=$1 ;;
 ?*) checks=("$@") ;;

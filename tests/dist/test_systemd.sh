@@ -1,5 +1,5 @@
 # The package under systemd: Debian 12 is booted in namespaces of its own. It starts, confines,
-# restarts and stops the manager.
+# restarts and stops the manager, and the service that only serves metrics.
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/vm/until.sh"
 mountpoint -q /sys/fs/cgroup/unified && unified=/sys/fs/cgroup/unified || unified=/sys/fs/cgroup
@@ -123,15 +123,35 @@ until_true 30 connected 2 || fail "the programs do not find the new one: $(log)"
 echo "(killed, started again, and found again)"
 inside pgrep -c -f '^python3 /usr/local/share/busy.py' | grep -qx 2 || fail "the programs are not there any more"
 
+# read_metrics LINE: put the metrics into $work/metrics, and return whether LINE is among them
+read_metrics() {
+    local get='import urllib.request as u; print(u.urlopen("http://127.0.0.1:9754/metrics").read().decode(), end="")'
+    inside python3 -c "$get" >"$work/metrics" 2>"$work/metrics.error" &&
+        grep -qx "$1" "$work/metrics"
+}
+no_metrics() {
+    inside journalctl --no-pager --output=cat --unit=lissom-metrics --unit=lissom-manager
+    fail "no metrics: $(cat "$work/metrics.error" "$work/metrics")"
+}
+
+# Metrics without a manager: all programs, and nothing about targets.
+show 'systemctl stop lissom-manager; systemctl enable --now lissom-metrics'
+until_true 30 read_metrics 'lissom_programs 2' || no_metrics
+[ "$(grep -c '^lissom_program_slots{' "$work/metrics")" = 2 ] ||
+    fail "their statistics are missing: $(cat "$work/metrics")"
+! grep -E 'lissom_manager|_target_' "$work/metrics" || fail "there is no manager"
+show 'systemctl disable --now lissom-metrics; systemctl start lissom-manager'
+
 # The configuration for Prometheus.
 show 'install -D -m 644 /usr/share/lissom/lissom-manager-metrics.conf /etc/systemd/system/lissom-manager.service.d/metrics.conf
 systemctl daemon-reload; systemctl restart lissom-manager'
-metrics() {
-    inside python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:9754/metrics").read().decode(), end="")' >"$work/metrics" 2>"$work/metrics.error" &&
-        grep -qx 'lissom_manager_programs_connected 2' "$work/metrics"
-}
-until_true 30 metrics || fail "no metrics: $(log; cat "$work/metrics.error" "$work/metrics")"
+until_true 30 read_metrics 'lissom_manager_programs_connected 2' || no_metrics
 grep -E '^lissom_manager_[a-z_]* ' "$work/metrics"
+
+# As loaded, with the drop-in.
+inside systemd-analyze security --no-pager --threshold=30 lissom-manager lissom-metrics \
+    >"$work/said" || fail "exposure above 3.0: $(cat "$work/said")"
+grep Overall "$work/said"
 
 # Removal stops the manager and leaves nothing behind; the programs continue.
 show 'apt-get purge -qq -o Dpkg::Use-Pty=0 lissom 2>&1; systemctl is-active lissom-manager; ls /run/lissom' | tee "$work/said" || true
