@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tests the real node agent with containerd's NRI and with a real containerd. `run.sh -run NAME`
-# runs some tests. Run it as root: the agent accepts only a runtime that belongs to root, and
-# containers need it. Otherwise those tests are skipped.
+# Tests the Helm chart, and the real node agent with containerd's NRI and with a real containerd.
+# `run.sh -run NAME` runs some tests. Run it as root: the agent accepts only a runtime that belongs
+# to root, and containers need it. Otherwise those tests are skipped.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -17,6 +17,7 @@ fi
 
 (cd ../agent && go vet ./...)
 go vet ./...
+(cd chart && go vet ./... && go test -count=1 "$@" ./...)
 
 # containerd's shims and their containers are no descendants of the tests: they would outlive tests
 # that are interrupted or time out. In a PID namespace they end with its first process, as do the
