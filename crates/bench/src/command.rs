@@ -3,9 +3,11 @@
 use std::ffi::OsString;
 use std::path::Path;
 
+use itertools::Itertools as _;
+
 /// Build a list of words from values of different types: text, paths and words.
 macro_rules! words {
-    ($($word:expr),* $(,)?) => { vec![$(std::ffi::OsString::from(&$word)),*] };
+    ($($word:expr),+ $(,)?) => { Vec::from([$(std::ffi::OsString::from(&$word)),+]) };
 }
 pub(crate) use words;
 
@@ -41,4 +43,14 @@ pub fn with_variable(name: &str, value: impl AsRef<std::ffi::OsStr>) -> Vec<OsSt
 /// Format a command for people and for JSON.
 pub fn shown<'a>(command: impl IntoIterator<Item = &'a OsString>) -> Vec<String> {
     command.into_iter().map(|word| word.to_string_lossy().into_owned()).collect()
+}
+
+/// Return words in front of a command that restrict it to the first `cpus` of this process's CPUs.
+/// Empty if there are no others.
+pub fn confined(cpus: u32) -> Vec<OsString> {
+    let all = os::process::allowed_cpus();
+    if cpus as usize >= all.len() {
+        return vec![];
+    }
+    words!["taskset", "-c", all.iter().take(cpus as usize).join(",")]
 }

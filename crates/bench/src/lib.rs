@@ -64,7 +64,7 @@ use ui::time::Unit;
 
 use child::{Ended, Hogs, Interrupted, Scratch, Signals};
 use chosen::{is_chosen, name_of, or_default};
-use command::words;
+use command::{confined, words};
 use counters::{Migrations, Process};
 use harness::{BOUND, Counted, Group, NATIVE, Outcome, Ran, Sample, Scenario, Turn, WALL};
 use machine::Machine;
@@ -538,16 +538,6 @@ fn numbers_of_cpus(asked: &[u32], session: &Session) -> anyhow::Result<Vec<u32>>
         anyhow::bail!("--cpus {more}: there are {all}");
     }
     Ok(if asked.is_empty() { vec![all] } else { asked.to_vec() })
-}
-
-/// Return words in front of a command that restrict it to the first `cpus` of this process's CPUs.
-/// Empty if there are no others.
-fn confined(cpus: u32) -> Vec<OsString> {
-    let all = os::process::allowed_cpus();
-    if cpus as usize >= all.len() {
-        return vec![];
-    }
-    words!["taskset", "-c", all.iter().take(cpus as usize).join(",")]
 }
 
 /// Append the number of CPUs to a workload's name, if --cpus was given.
