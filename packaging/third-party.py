@@ -36,8 +36,11 @@ def main(target):
     def is_macro(i):
         return any("proc-macro" in t["kind"] for t in packages[i]["targets"])
 
+    linked_packages = (packages[i] for i in linked(metadata, is_macro))
     used = sorted(
-        (packages[i] for i in linked(metadata, is_macro)), key=lambda p: (p["name"], p["version"])
+        # Crates of this workspace have no source.
+        (p for p in linked_packages if p["source"]),
+        key=lambda p: (p["name"], p["version"]),
     )
 
     print("The lissom binary contains, beside its own code:\n")
@@ -66,7 +69,7 @@ def main(target):
 def linked(metadata, is_macro):
     """The packages that are linked, without those that only build or test, or run in the compiler."""
     nodes = {n["id"]: n for n in metadata["resolve"]["nodes"]}
-    root = metadata["resolve"]["root"]
+    root = next(p["id"] for p in metadata["packages"] if p["name"] == "lissom")
     found, todo = set(), [root]
     while todo:
         for d in nodes[todo.pop()]["deps"]:

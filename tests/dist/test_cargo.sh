@@ -1,5 +1,5 @@
-# `cargo install --path .` on a bare Debian 12, with the packages of docs/guide/install.md and this
-# machine's Rust, without network.
+# `cargo install --path crates/lissom` on a bare Debian 12, with the packages of
+# docs/guide/install.md and this machine's Rust, without network.
 . "$(dirname "$0")/lib.sh"
 debian bookworm gcc libc6-dev clang-19 make cmake pkg-config autoconf automake autopoint flex bison gawk
 sysroot=$(rustc --print sysroot)
@@ -11,7 +11,7 @@ cp -a "$sysroot/." "$machine/rust/"
 cp -a "${CARGO_HOME:-$HOME/.cargo}/registry" "$machine/crates/"
 
 show "export PATH=/rust/bin:\$PATH CARGO_HOME=/crates
-cd /source && cargo install --offline --locked --quiet --path . --root /opt/lissom && ls -l /opt/lissom/bin"
+cd /source && cargo install --offline --locked --quiet --path crates/lissom --root /opt/lissom && ls -l /opt/lissom/bin"
 show '/opt/lissom/bin/lissom --version && /opt/lissom/bin/lissom doctor'
 same=$(show "/opt/lissom/bin/lissom run -- sh -c 'echo \$LD_PRELOAD'")
 echo "$same"
