@@ -69,6 +69,11 @@ pub struct StatArgs {
     #[arg(long, value_name = "N", default_value = "5")]
     places: usize,
 
+    /// Take one sample, and print states and counters only: they are totals since the program
+    /// began. Needs --json; takes milliseconds
+    #[arg(long, requires = "json", conflicts_with_all = ["interval", "wait_for", "places"])]
+    once: bool,
+
     #[command(flatten)]
     json: ui::output::Json,
 }
@@ -103,6 +108,13 @@ const WAITS_EVERY: Duration = Duration::from_millis(20);
 pub fn stat(args: &StatArgs) -> anyhow::Result<i32> {
     let output = args.json.open()?;
     let which = if args.all { Which::All } else { Which::These(args.pids.clone()) };
+    if args.once {
+        let look = Watch::without_sampling(which).look()?;
+        let programs = Past::default().programs(&look, &look);
+        let text = || text::table(&programs);
+        output.write(|| ui::output::json(&totals(&programs)), text)?;
+        return Ok(exit_code(&args.pids, &programs, true));
+    }
     let stop = Stop::on_signals()?;
     let mut watch = Watch::new(which);
     let mut before = watch.look()?;
@@ -135,16 +147,21 @@ pub fn stat(args: &StatArgs) -> anyhow::Result<i32> {
         false => programs.iter().map(|p| one(p, &watch, &mut places, args.places)).collect(),
     };
     output.write(|| json.clone(), text)?;
+    Ok(exit_code(&args.pids, &programs, programs.iter().all(is_met)))
+}
+
+/// Print which programs do not exist, and whether one ended too early. Return the exit code.
+fn exit_code(pids: &[u32], programs: &[Program], are_met: bool) -> i32 {
     let missing: Vec<u32> =
-        args.pids.iter().copied().filter(|pid| programs.iter().all(|p| p.pid != *pid)).collect();
+        pids.iter().copied().filter(|pid| programs.iter().all(|p| p.pid != *pid)).collect();
     for pid in &missing {
         eprintln!("lissom: there is no process {pid}");
     }
-    let ended = missing.is_empty() && !programs.iter().all(is_met);
+    let ended = missing.is_empty() && !are_met;
     if ended {
         eprintln!("lissom: a program ended before the conditions of --wait-for held");
     }
-    Ok(i32::from(ended || !missing.is_empty()))
+    i32::from(ended || !missing.is_empty())
 }
 
 /// Sample waits until the interval ends, then take the second snapshot.
@@ -222,4 +239,22 @@ fn document(
         "spinning_not_sampled": watch.no_sampling(),
         "programs": each.collect::<Vec<_>>(),
     })
+}
+
+/// Return the fields of programs that need only one sample.
+fn totals(programs: &[Program]) -> Value {
+    let each = programs.iter().map(|p| {
+        json!({
+            "pid": p.pid,
+            "name": p.name,
+            "state": p.state,
+            "why": p.why,
+            "threads": p.threads,
+            "slots": p.slots,
+            "limit": p.limit,
+            "counters": p.counters,
+            "pinned": p.pinned,
+        })
+    });
+    json!({ "version": env!("CARGO_PKG_VERSION"), "programs": each.collect::<Vec<_>>() })
 }
