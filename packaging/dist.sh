@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Build all deliverables into target/dist: a package for Debian, a wheel for pip, an archive, a
-# container image, and their checksums. The same sources and tools make the same files.
+# Build all deliverables into target/dist: packages for Debian and Fedora, a wheel for pip, an
+# archive, a container image, and their checksums. The same sources and tools make the same files.
 set -euo pipefail
 umask 022
 cd "$(dirname "$0")/.."
@@ -38,7 +38,8 @@ trap 'rm -rf "$work"' EXIT
 python3 packaging/third-party.py "$triple" >"$work/third-party.txt"
 archive
 . packaging/deb/build.sh
-python3 packaging/wheel/build.py "$binary" "$version" "$out"
+. packaging/rpm/build.sh
+python3 packaging/wheel/build.py "$binary" "$version" "$work/third-party.txt" "$out"
 python3 packaging/oci/build.py "$work/lissom-$version-x86_64" "$version" "$out"
 (cd "$out" && sha256sum -- *.* >SHA256SUMS)
 echo "$out:"

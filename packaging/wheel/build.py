@@ -1,43 +1,57 @@
-"""The wheel: build.py BINARY VERSION FOLDER. `pip install` puts the program into bin, and the program unpacks its library by itself.
+"""The wheel: build.py BINARY VERSION THIRD_PARTY FOLDER.
 
-Written by hand, since it has five files: https://packaging.python.org/en/latest/specifications/binary-distribution-format/
+`pip install` puts the program into bin and the package lissom beside others; the program unpacks
+its library by itself. Written by hand, since it has few files:
+https://packaging.python.org/en/latest/specifications/binary-distribution-format/
 """
 
 import base64
 import hashlib
 import os
+import re
 import sys
 import time
 import zipfile
 
 # Requirements of managed programs; the binary itself has none.
 TAG = "py3-none-manylinux_2_31_x86_64"
+SOURCES = "packaging/wheel/lissom"
+# A link to a file of the source tree, which a page elsewhere lacks.
+RELATIVE_LINK = re.compile(r"\[([^\]]*)\]\((?!\w+:)[^)]*\)")
 
 
-def main(binary, version, folder):
+def main(binary, version, third_party, folder):
     info = f"lissom-{version}.dist-info"
-    with open("README.md") as f:
-        readme = f.read()
     metadata = "\n".join(
         [
-            "Metadata-Version: 2.1",
+            "Metadata-Version: 2.4",
             "Name: lissom",
             f"Version: {version}",
-            "Summary: Runs a program with any number of threads as if it had as many as there are cores",
-            "License: MIT",
+            "Summary: Run multithreaded programs fast, also when threads outnumber CPUs",
+            # The programs for the kernel are under the GPL.
+            "License-Expression: MIT AND GPL-2.0-only",
             "License-File: LICENSE",
-            "Classifier: License :: OSI Approved :: MIT License",
+            "License-File: GPL-2.0",
+            "License-File: third-party.txt",
+            "Keywords: threads,oversubscription,scheduling,OpenMP",
             "Classifier: Operating System :: POSIX :: Linux",
-            "Requires-Python: >=3",
+            "Classifier: Programming Language :: Python :: 3",
+            "Classifier: Topic :: System :: Operating System Kernels :: Linux",
+            "Classifier: Typing :: Typed",
+            "Requires-Python: >=3.8",
             "Description-Content-Type: text/markdown",
             "",
-            readme,
+            RELATIVE_LINK.sub(r"\1", read("README.md").decode()),
         ]
     )
     wheel = f"Wheel-Version: 1.0\nGenerator: lissom\nRoot-Is-Purelib: false\nTag: {TAG}\n"
-    files = [
+    sources = sorted(n for n in os.listdir(SOURCES) if n.endswith((".py", ".typed")))
+    files = [(f"lissom/{name}", read(f"{SOURCES}/{name}"), 0o644) for name in sources]
+    files += [
         (f"lissom-{version}.data/scripts/lissom", read(binary), 0o755),
-        (f"{info}/LICENSE", read("LICENSE"), 0o644),
+        (f"{info}/licenses/LICENSE", read("LICENSE"), 0o644),
+        (f"{info}/licenses/GPL-2.0", read("LICENSES/GPL-2.0"), 0o644),
+        (f"{info}/licenses/third-party.txt", read(third_party), 0o644),
         (f"{info}/METADATA", metadata.encode(), 0o644),
         (f"{info}/WHEEL", wheel.encode(), 0o644),
     ]

@@ -25,10 +25,15 @@ grep -qx '/home/user/\.cache/lissom/liblissom-[0-9a-f]*\.so' "$work/preload" || 
 unset inside_home
 programs /opt/env/bin/lissom sort xz python3
 
+# The package for Python. pip would leave files that `python -O` writes.
+cp "$here/package.py" "$here/package_test.py" "$machine/tmp/t/"
+show 'cd /tmp/t && PYTHONDONTWRITEBYTECODE=1 /opt/env/bin/python -m unittest -v package_test'
+for path in "$machine"/opt/env/lib/python3*/site-packages/lissom; do
+    [ -e "$path/py.typed" ] || fail "the package is not marked as typed"
+done
+
 show '/opt/env/bin/pip uninstall -y lissom'
-# The unpacked library is not part of the environment: root's is gone with /run, and the cache has
-# none.
-rmdir "$machine/root/.cache"
+# The unpacked library is not part of the environment: root's is gone with /run, without a cache.
 rm -r "$machine/home/user" "$machine/tmp/t"
 files | grep -v __pycache__ >"$work/files.now"
 diff "$work/files.before" "$work/files.now" || fail "files were left behind (see above)"
