@@ -29,7 +29,7 @@
 # make steps    count the instructions of a wait and a wake, by function (tests/steps)
 # make build    build target/release/lissom
 # make install  install into $(DESTDIR)$(PREFIX)
-# make dist     build packages for Debian and pip, an archive and a container image: target/dist
+# make dist     build packages for Debian, Fedora and pip, an archive and an image: target/dist
 #               (docs/guide/install.md)
 # make test-dist   install and remove them in root file systems of Debian 11 and 12, and of musl
 #               (20 minutes, root); TESTS= selects some

@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Checks of `make lint` beside cargo's own lints. Prints only problems; all checks run.
-#     scripts/lint.sh [CHECK]...    c go python shell units text english docs size layers
-#     specification [default: all]
+#     scripts/lint.sh [CHECK]...    NAME of a check_NAME below [default: all]
 #     scripts/lint.sh --update      lower the lists of scripts/lint/*.txt to the remaining problems
 #     scripts/lint.sh --accept      rewrite these lists, with higher numbers, too, after files were
 #     moved or reformatted
@@ -66,6 +65,8 @@ check_units() {
     return $good
 }
 
+# Also the shell scripts in the workflows, by shellcheck.
+check_workflows() { "$actionlint" -oneline; }
 check_text() { python3 -B scripts/lint/text.py; }
 check_english() { python3 -B scripts/lint/english.py "$@"; }
 check_docs() { python3 -B scripts/lint/docs.py; }
@@ -75,7 +76,7 @@ check_specification() { python3 -B scripts/lint/specification.py; }
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-checks=(c go python shell units text english docs size layers specification)
+checks=(c go python shell units workflows text english docs size layers specification)
 case ${1:-} in
 --update | --accept) checks=(english size layers) option=$1 ;;
 ?*) checks=("$@") ;;

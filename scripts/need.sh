@@ -127,6 +127,7 @@ need_dist() {
     want dpkg dpkg-deb
     want python3 python3
     want xz-utils xz
+    want rpm rpmbuild
 }
 
 need_dist_test() {
@@ -138,6 +139,8 @@ need_dist_test() {
     want musl-tools musl-gcc
     want_static_busybox
     want binutils objdump
+    want rpm2cpio rpm2cpio
+    want cpio cpio
 }
 
 need_model() {
@@ -179,8 +182,8 @@ need_kubernetes() {
     want musl-tools musl-gcc
 }
 
-# Formatters in one version each, since versions differ in their results. ruff comes from pip:
-# scripts/venv.sh. need_go checks for Go itself.
+# Formatters in one version each, since versions differ in their results. ruff comes from pip
+# (scripts/venv.sh), and actionlint from Go. need_go checks for Go itself.
 need_lint() {
     need_build
     want clang-format-19 clang-format-19
@@ -303,6 +306,15 @@ need_go() {
         install -y -qq --no-install-recommends -t bookworm-backports golang-go >/dev/null
 }
 
+# Checks of .github/workflows, in the folder of ruff.
+install_actionlint() {
+    local version=v1.7.7 folder
+    folder=$(cd "$(dirname "$0")/.." && pwd)/target/venv-lint/bin
+    [ "$("$folder/actionlint" -version 2>/dev/null | head -n 1)" != "$version" ] || return 0
+    echo "installing with go into $folder: actionlint $version"
+    GOBIN=$folder go install "github.com/rhysd/actionlint/cmd/actionlint@$version"
+}
+
 for group in "$@"; do
     "need_$group"
 done
@@ -314,7 +326,10 @@ case " $* " in
 *" kubernetes "* | *" dist_test "* | *" lint "*) need_go ;;
 esac
 case " $* " in
-*" lint "*) "$(dirname "$0")/venv.sh" scripts/lint/requirements.txt target/venv-lint ;;
+*" lint "*)
+    "$(dirname "$0")/venv.sh" scripts/lint/requirements.txt target/venv-lint
+    install_actionlint
+    ;;
 esac
 case " $* " in
 *" model "*) ;;

@@ -1,6 +1,7 @@
 # Sourced by scripts/lint.sh and scripts/format.sh, in the top folder.
 clang_format=clang-format-19
 ruff=target/venv-lint/bin/ruff
+actionlint=target/venv-lint/bin/actionlint
 
 # files PATTERN...: print tracked and new files, one a line; * matches across folders
 files() {

@@ -2,7 +2,7 @@
 . "$(dirname "$0")/lib.sh"
 cd "$dist" || exit
 sha256sum --quiet -c SHA256SUMS
-for f in "$deb" "$wheel" "$archive.tar.gz" "$image"; do
+for f in "$deb" "$rpm" "$wheel" "$archive.tar.gz" "$image"; do
     [ -e "$f" ] || fail "$f is not there"
 done
 
@@ -37,6 +37,20 @@ for verb in "" -run -doctor -bench -manager -sched-start -kvm-apple; do
     head -n 6 "$tree/share/man/man1/lissom$verb.1" | grep -q "^\.TH lissom$verb 1" || fail "lissom$verb.1"
 done
 [ "$(cat "$tree"/share/man/man1/*.1 | grep -c '^\.TH')" = "$("$tree/bin/lissom" man | grep -c '^\.TH')" ] || fail "not all pages"
+
+echo "cargo binstall finds the program in the archive"
+# binstall KEY: print a template of Cargo.toml, filled in
+binstall() {
+    sed -n "s/^$1 = \"\(.*\)\"/\1/p" "$root/crates/lissom/Cargo.toml" |
+        sed "s/{ version }/$version/g; s/{ bin }/lissom/"
+}
+url=$(binstall pkg-url)
+[ "${url##*/}" = "$archive.tar.gz" ] || fail "another archive: $url"
+[ -x "$work/$(binstall bin-dir)" ] || fail "the archive has no $(binstall bin-dir)"
+
+echo "The package index accepts the wheel"
+"$root/scripts/venv.sh" tests/dist/requirements.txt "$target/venv-dist"
+"$target/venv-dist/bin/twine" check --strict "$wheel"
 
 echo "The wheel's record holds"
 python3 - "$wheel" <<'END'
