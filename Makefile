@@ -20,6 +20,8 @@
 # make slurm    build target/slurm/lissom_spank.so for `srun --lissom` (docs/operate/slurm.md);
 #               `make install install-slurm` puts it beside the runtime
 # make test-slurm   test the Slurm plugin in a Slurm of its own (a minute)
+# make test-recipes   run the recipes of docs/guide with the real programs: R, MPI, joblib, Dask,
+#               Ray, pytest, Jupyter, CI, launchers (5 minutes); TESTS= selects some
 # make test-dashboard   send the queries of packaging/grafana to a real Prometheus (a minute)
 # make test-kvm test `lissom kvm` in virtual machines, in software emulation (5 minutes)
 # make test-vm  test `lissom sched` in virtual machines, in software emulation (30 minutes);
@@ -45,7 +47,7 @@ TARGET := $(abspath $(or $(CARGO_TARGET_DIR),target))
 # rustup's folder, which is in PATH only after the next login.
 export PATH := $(HOME)/.cargo/bin:$(PATH)
 
-.PHONY: help demo test test-unit test-drivers test-cases test-all fuzz bench report lint model conformance steps kmod slurm test-slurm test-dashboard test-kvm test-vm dist test-dist test-kubernetes build install install-slurm uninstall clean
+.PHONY: help demo test test-unit test-drivers test-cases test-all fuzz bench report lint model conformance steps kmod slurm test-slurm test-recipes test-dashboard test-kvm test-vm dist test-dist test-kubernetes build install install-slurm uninstall clean
 
 help:
 	@sed -n '/^# make demo/,/^#$$/s/^# //p' Makefile
@@ -146,6 +148,12 @@ test-slurm:
 	@scripts/need.sh build slurm
 	@scripts/release.sh --quiet
 	@bash tests/slurm/run.sh $(TESTS)
+
+test-recipes:
+	@scripts/need.sh build recipes
+	@scripts/release.sh --quiet
+	@scripts/venv.sh tests/recipes/requirements.txt target/venv-recipes
+	@bash tests/recipes/run.sh $(TESTS)
 
 test-dashboard:
 	@scripts/need.sh build dashboard

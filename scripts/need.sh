@@ -115,6 +115,19 @@ need_slurm() {
     want_library libgomp1 libgomp.so.1
 }
 
+# Programs of docs/guide/recipes.md. Those in Python are in tests/recipes/requirements.txt.
+need_recipes() {
+    need_build
+    want r-base-core Rscript
+    want libmpich-dev mpicc.mpich
+    want mpich mpiexec.mpich
+    want libopenmpi-dev mpicc.openmpi
+    want openmpi-bin mpiexec.openmpi
+    want python3 python3
+    want_library libgomp1 libgomp.so.1
+    python3 -c 'import ensurepip, venv' 2>/dev/null || packages[python3-venv]="the venv module"
+}
+
 # Prometheus for a test, with promtool. (Debian's package also starts an instance of its own.)
 need_dashboard() {
     want prometheus prometheus

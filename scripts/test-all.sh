@@ -24,6 +24,7 @@ run_part() {
     kvm) make test-kvm ;;
     slurm) make test-slurm ;;
     kubernetes) make test-kubernetes ;;
+    recipes) make test-recipes ;;
     dashboard) make test-dashboard ;;
     dist) make test-dist ;;
     conformance) make conformance ;;
@@ -33,8 +34,8 @@ run_part() {
 }
 
 passed=0 failed=0
-[ $# -gt 0 ] || set -- lint unit models drivers cases breakage vm kvm slurm kubernetes dashboard dist \
-    conformance fuzz
+[ $# -gt 0 ] || set -- lint unit models drivers cases breakage vm kvm slurm kubernetes recipes dashboard \
+    dist conformance fuzz
 for part; do
     began=$SECONDS
     # Use another shell: in an `if` of this one, -e would not end it at the first failure.

@@ -9,7 +9,13 @@ from tree import ROOT, files, read
 
 PAGE = "SPECIFICATION.md"
 # Folder of the scripts that `make TARGET`: `NAME` refers to.
-SCRIPTS = {"test-dist": "dist", "test-kvm": "kvm", "test-slurm": "slurm", "test-vm": "sched"}
+SCRIPTS = {
+    "test-dist": "dist",
+    "test-kvm": "kvm",
+    "test-recipes": "recipes",
+    "test-slurm": "slurm",
+    "test-vm": "sched",
+}
 TOKEN = re.compile(r"`([^`]+)`|\b(unit tests?)\b|(?<![`\w])(docs/[\w/.-]+\w)|(;)")
 RUST_PATH = re.compile(r"[a-z_]\w*(::(\w+|\*))*")
 

@@ -1,7 +1,8 @@
-# Images built from ours by buildah: the application of docs/guide/install.md, and the agent of
-# packaging/kubernetes. Their public bases may be out of reach, so bases are made here: Debian 12,
-# and one with this machine's Go at the place where the public image has it.
+# Images built from ours by buildah: the application of docs/guide/recipes-services.md, and the
+# agent of packaging/kubernetes. Their public bases may be out of reach, so bases are made here:
+# Debian 12, and one with this machine's Go at the place where the public image has it.
 . "$(dirname "$0")/lib.sh"
+. "$root/tests/recipes/recipe.sh"
 for tool in buildah go; do
     command -v "$tool" >/dev/null || skip "no $tool: scripts/need.sh dist_test kubernetes installs it"
 done
@@ -46,16 +47,24 @@ buildah "${store[@]}" images
 
 debian bookworm
 base localhost/debian:bookworm-slim
-cat >"$work/Containerfile" <<END
-FROM localhost/debian:bookworm-slim
-COPY --from=lissom:$version /usr /usr
-USER nobody
-ENTRYPOINT ["lissom", "run", "--"]
-END
+recipe dockerfile >"$work/Containerfile"
+grep -qxF "COPY --from=lissom:$version /usr /usr" "$work/Containerfile" ||
+    fail "the recipe is of another version"
 mkdir "$work/context"
-build --quiet -f "$work/Containerfile" -t localhost/application "$work/context"
+cc -O2 -pthread "$root/tests/recipes/app.c" -o "$work/context/app"
+image_of_debian=docker-image://localhost/debian:bookworm-slim
+build --quiet --build-context "debian:bookworm-slim=$image_of_debian" -f "$work/Containerfile" \
+    -t localhost/application "$work/context"
+buildah "${store[@]}" inspect --type image \
+    --format '{{range .OCIv1.Config.Entrypoint}}{{println .}}{{end}}' localhost/application |
+    grep . >"$work/entry"
+mapfile -t entry <"$work/entry"
 application=$(buildah "${store[@]}" from --pull-never localhost/application)
-within "$application" id
+within "$application" id | tee "$work/said"
+says "$work/said" "uid=65534(nobody)"
+within "$application" env LISSOM_VERBOSE=1 "${entry[@]}" | tee "$work/said"
+says "$work/said" "ok: 16 threads"
+says "$work/said" "lissom: active, "
 within "$application" lissom --version | tee "$work/said"
 says "$work/said" "lissom $version"
 within "$application" lissom doctor | tee "$work/said"

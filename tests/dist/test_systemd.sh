@@ -2,6 +2,7 @@
 # restarts and stops the manager, and the service that only serves metrics.
 . "$(dirname "$0")/lib.sh"
 . "$root/tests/vm/until.sh"
+. "$root/tests/recipes/recipe.sh"
 mountpoint -q /sys/fs/cgroup/unified && unified=/sys/fs/cgroup/unified || unified=/sys/fs/cgroup
 [ -e "$unified/cgroup.procs" ] || skip "no cgroups of version 2"
 debian bookworm python3 xz-utils systemd man-db bash-completion zsh fish
@@ -152,6 +153,31 @@ grep -E '^lissom_manager_[a-z_]* ' "$work/metrics"
 inside systemd-analyze security --no-pager --threshold=30 lissom-manager lissom-metrics \
     >"$work/said" || fail "exposure above 3.0: $(cat "$work/said")"
 grep Overall "$work/said"
+
+# The drop-in of docs/guide/recipes-services.md, for a service that would run natively otherwise.
+cc -O2 -pthread "$root/tests/recipes/app.c" -o "$machine/usr/bin/app"
+mkdir -p "$machine/etc/systemd/system/app.service.d"
+cat >"$machine/etc/systemd/system/app.service" <<'UNIT'
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/usr/bin/app --threads 32
+Environment=LISSOM_VERBOSE=1
+MemoryDenyWriteExecute=yes
+UNIT
+app_log() { inside journalctl --no-pager --output=cat --unit=app; }
+show 'systemctl daemon-reload; systemctl start app'
+finished() { app_log >"$work/said" && grep -qx 'ok: 32 threads' "$work/said"; }
+until_true 30 finished || fail "the service: $(cat "$work/said")"
+! grep 'lissom: ' "$work/said" || fail "it runs under lissom without the drop-in"
+recipe systemd >"$machine/etc/systemd/system/app.service.d/override.conf"
+show 'systemctl daemon-reload; systemctl restart app'
+managed() { app_log >"$work/said" && grep -q '^lissom: active, ' "$work/said"; }
+until_true 30 managed || fail "not under lissom: $(cat "$work/said")"
+ran_twice() { app_log >"$work/said" && [ "$(grep -cx 'ok: 32 threads' "$work/said")" = 2 ]; }
+until_true 30 ran_twice || fail "the service: $(cat "$work/said")"
+show 'systemctl stop app; rm -r /etc/systemd/system/app.service* /usr/bin/app
+systemctl daemon-reload'
 
 # Removal stops the manager and leaves nothing behind; the programs continue.
 show 'apt-get purge -qq -o Dpkg::Use-Pty=0 lissom 2>&1; systemctl is-active lissom-manager; ls /run/lissom' | tee "$work/said" || true

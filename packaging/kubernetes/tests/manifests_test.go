@@ -140,6 +140,34 @@ func TestArguments(t *testing.T) {
 }
 
 // TestExample applies the guide's example.
+// The pod of docs/guide/recipes-services.md is valid, and its container runs under lissom.
+func TestRecipe(t *testing.T) {
+	pod := decode(t, recipe(t, "kubernetes")).(*corev1.Pod)
+	n := newNode(t)
+	n.agent(installed(t))
+	for _, container := range pod.Spec.Containers {
+		made := n.create(asked{container: container.Name, annotations: pod.Annotations})
+		if !made.isAdjusted() {
+			t.Errorf("container %s runs natively", container.Name)
+		}
+	}
+}
+
+// recipe returns the code block that follows the marker of this name in a page of the guide.
+func recipe(t *testing.T, name string) []byte {
+	t.Helper()
+	page, err := os.ReadFile("../../../docs/guide/recipes-services.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	marker := regexp.QuoteMeta("<!-- recipe: " + name + " -->")
+	block := regexp.MustCompile(marker + "\n```.*\n((?s:.*?))```\n").FindSubmatch(page)
+	if block == nil {
+		t.Fatalf("the page has no recipe %s", name)
+	}
+	return block[1]
+}
+
 func TestExample(t *testing.T) {
 	text, err := os.ReadFile("../example/training.yaml")
 	if err != nil {
