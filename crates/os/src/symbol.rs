@@ -104,10 +104,14 @@ fn demangled(name: &str) -> String {
 }
 
 fn demangled_as_it_is(name: &str) -> String {
+    // Only these prefixes mark mangled names in ELF files. Without this check, the C function `f`
+    // would become the C++ type `float`, and `RC3abc` the Rust crate `abc`.
+    if !name.starts_with("_Z") && !name.starts_with("_R") {
+        return name.to_string();
+    }
     if let Ok(rust) = rustc_demangle::try_demangle(name) {
         return format!("{rust:#}");
     }
-    // Without this check, the C function `f` would become the C++ type `float`.
     if !name.starts_with("_Z") {
         return name.to_string();
     }
@@ -125,7 +129,10 @@ mod tests {
     fn names() {
         assert_eq!(demangled("pthread_spin_lock"), "pthread_spin_lock");
         assert_eq!(demangled("_ZN3foo3barEv"), "foo::bar()");
-        for plain in ["f", "v", "d", "i", "St"] {
+        assert_eq!(demangled("_RNvC3foo3bar"), "foo::bar");
+        assert_eq!(demangled("_ZN3foo3bar17h0123456789abcdefE"), "foo::bar");
+        let in_c = ["f", "v", "d", "i", "St", "RC3abc", "RNvC3foo3bar", "ZN3foo3barE", "_Zebra"];
+        for plain in in_c.into_iter().chain(["_R", "_Run", "__ZN3foo3barE"]) {
             assert_eq!(demangled(plain), plain);
         }
         for file in ["/nonexistent", "/dev/zero", "/", "/proc/self/mem"] {
