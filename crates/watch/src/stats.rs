@@ -253,14 +253,52 @@ impl Report {
         }
         if self.processes_lost > 0 {
             lines.push(format!(
-                "{} more processes: only the first {} are recorded",
-                self.processes_lost,
+                "{}: only the first {} are recorded",
+                counted(self.processes_lost.into(), "more process", "es"),
                 abi::MAX_RECORDS
             ));
+        }
+        if let Some(verdict) = verdict(&busy) {
+            lines.extend(wrap(&verdict, "", 2));
         }
         lines.push(String::new());
         lines.join("\n")
     }
+}
+
+/// Sum up what lissom did, from counters of all processes. None: nothing that they prove.
+fn verdict(busy: &[&Process]) -> Option<String> {
+    let sum = |name| busy.iter().fold(0u64, |sum, p| sum.saturating_add(p.counters.get(name)));
+    let waited_us = busy
+        .iter()
+        .flat_map(|p| &p.spin_loops)
+        .fold(0u64, |sum, l| sum.saturating_add(l.waited_us));
+    let mut claims = Vec::new();
+    let (switches, wakes) = (sum("switches_user"), sum("wakes_avoided"));
+    if switches > 0 {
+        claims.push(format!("{} without the kernel", counted(switches, "thread switch", "es")));
+    }
+    if wakes > 0 {
+        claims.push(format!("{} avoided", counted(wakes, "futex wake system call", "s")));
+    }
+    // 0.1 s is what the line can show.
+    if waited_us >= 50_000 {
+        claims.push(format!("{:.1} s of busy-waiting without a CPU", waited_us as f64 / 1e6));
+    }
+    let of = match busy {
+        [p] => format!(
+            "{} on {}",
+            plural(p.counters.get("threads_peak"), "thread"),
+            plural(p.slots.into(), "slot")
+        ),
+        _ => counted(busy.len() as u64, "process", "es"),
+    };
+    (!claims.is_empty()).then(|| format!("in short: {of}: {}", claims.join(", ")))
+}
+
+/// Format a count with its noun, and the ending of the plural.
+fn counted(n: u64, noun: &str, ending: &str) -> String {
+    format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { ending })
 }
 
 fn process_lines(process: &Process, lines: &mut Vec<String>) {
@@ -268,10 +306,10 @@ fn process_lines(process: &Process, lines: &mut Vec<String>) {
     let state =
         if process.state == "active" { String::new() } else { format!(", {}", process.state) };
     lines.push(cut(&format!(
-        "{} [{}]: {} threads (at most {} at a time) on {}{state}",
+        "{} [{}]: {} (at most {} at a time) on {}{state}",
         process.name,
         process.pid,
-        c("threads"),
+        plural(c("threads"), "thread"),
         c("threads_peak"),
         plural(u64::from(process.slots), "slot"),
     )));
@@ -347,14 +385,14 @@ fn spin_loop_text(l: &SpinLoop) -> String {
     let mut parts = Vec::new();
     if l.waits > 0 {
         parts.push(format!(
-            "{} waits, {} us each, {:.1} s in all without a CPU",
-            grouped(l.waits),
+            "{}, {} us each, {:.1} s in all without a CPU",
+            counted(l.waits, "wait", "s"),
             grouped(l.waited_us / l.waits),
             l.waited_us as f64 / 1e6
         ));
     }
     if l.yields > 0 {
-        parts.push(format!("{} yields at a hint", grouped(l.yields)));
+        parts.push(format!("{} at a hint", counted(l.yields, "yield", "s")));
     }
     parts.push(format!("{} of the spins ended within the threshold", percent(l.short_spins, hits)));
     if l.retired {
@@ -381,11 +419,11 @@ fn quiet_summary(quiet: &[&Process]) -> String {
         .into_iter()
         .map(|(name, n)| if n > 1 { format!("{n} x {name}") } else { name })
         .collect();
-    format!("{} without threads to manage: {}", plural_es(quiet.len(), "process"), names.join(", "))
-}
-
-fn plural_es(n: usize, noun: &str) -> String {
-    format!("{n} {noun}{}", if n == 1 { "" } else { "es" })
+    format!(
+        "{} without threads to manage: {}",
+        counted(quiet.len() as u64, "process", "es"),
+        names.join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -422,10 +460,52 @@ mod tests {
         let table = report.table();
         assert!(table.lines().all(|l| l.chars().count() <= WIDTH), "{table}");
         assert!(table.contains("2,500,000  waits that blocked in user space"), "{table}");
+        assert!(!table.contains("in short"), "nothing is proven: {table}");
         assert!(table.contains("2 processes without threads to manage"), "{table}");
         let json: serde_json::Value =
             serde_json::from_str(&ui::output::json(&report)).expect("valid JSON");
         assert_eq!(json["processes"][0]["counters"]["threads_peak"], 33);
         assert_eq!(json["processes"][0]["pinned"]["signal_mask"], 3);
+    }
+
+    #[test]
+    fn verdicts() {
+        let region = Region::create().expect("a memfd");
+        let map = region.get();
+        map.header.claimed.store(2, Relaxed);
+        let record = &map.record[0];
+        record.pid.store(100, Relaxed);
+        record.slots.store(1, Relaxed);
+        store(record, "threads_peak", 32);
+        store(record, "switches_user", 80_783);
+        let last = || {
+            let report = Report::new(&region, None, Duration::from_secs(1), "exit code 0".into());
+            let words = report.table().split_whitespace().collect::<Vec<_>>().join(" ");
+            words.split_once("in short: ").map(|(_, verdict)| verdict.to_string())
+        };
+        assert_eq!(
+            last().as_deref(),
+            Some("32 threads on 1 slot: 80,783 thread switches without the kernel")
+        );
+        store(record, "switches_user", 0);
+        record.loops.store(1, Relaxed);
+        record.tsc_per_us.store(1000, Relaxed);
+        record.loop_[0].waited_tsc.store(1_900_000_000, Relaxed);
+        assert_eq!(
+            last().as_deref(),
+            Some("32 threads on 1 slot: 1.9 s of busy-waiting without a CPU")
+        );
+        let other = &map.record[1];
+        other.pid.store(101, Relaxed);
+        store(other, "threads_peak", 2);
+        store(other, "wakes_avoided", 1);
+        assert_eq!(
+            last().as_deref(),
+            Some(
+                "2 processes: 1 futex wake system call avoided, 1.9 s of busy-waiting without a CPU"
+            )
+        );
+        record.loop_[0].waited_tsc.store(0, Relaxed);
+        assert_eq!(last().as_deref(), Some("2 processes: 1 futex wake system call avoided"));
     }
 }
