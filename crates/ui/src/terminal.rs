@@ -2,13 +2,24 @@
 
 /// Return the height of the terminal of standard output; 24 if unknown.
 pub fn rows() -> usize {
-    // SAFETY: all zeroes mean an unknown size; the call fills it in.
-    let size = unsafe {
+    let rows = size().ws_row;
+    if rows == 0 { 24 } else { usize::from(rows) }
+}
+
+/// Return the width of the terminal of standard output; 80 if unknown.
+pub fn columns() -> usize {
+    let columns = size().ws_col;
+    if columns == 0 { super::text::WIDTH } else { usize::from(columns) }
+}
+
+/// Return the size of the terminal of standard output. Zeroes: unknown.
+fn size() -> libc::winsize {
+    // SAFETY: all zeroes are a valid value; the call fills it in.
+    unsafe {
         let mut size: libc::winsize = std::mem::zeroed();
         libc::ioctl(libc::STDOUT_FILENO, libc::TIOCGWINSZ, &mut size);
         size
-    };
-    if size.ws_row == 0 { 24 } else { usize::from(size.ws_row) }
+    }
 }
 
 /// Replace control characters. Names of programs and files may contain commands to the terminal.
@@ -35,6 +46,15 @@ pub fn short(n: f64) -> String {
     }
 }
 
+/// Format a count in at most four characters: 12345 -> 12k.
+pub fn short_count(n: u64) -> String {
+    match n {
+        n if n < 10_000 => n.to_string(),
+        n if n < 1_000_000 => format!("{}k", n / 1000),
+        n => format!("{}M", n / 1_000_000),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,6 +62,12 @@ mod tests {
     #[test]
     fn no_commands() {
         assert_eq!(plain("a\x1b[2Jü\n"), "a\u{fffd}[2Jü\u{fffd}");
+    }
+
+    #[test]
+    fn short_counts() {
+        let texts = [0, 9999, 12_345, 999_999, 4_194_304].map(short_count);
+        assert_eq!(texts, ["0", "9999", "12k", "999k", "4M"]);
     }
 
     #[test]

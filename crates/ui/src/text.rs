@@ -8,6 +8,19 @@ pub fn plural(n: u64, noun: &str) -> String {
     format!("{n} {noun}{}", if n == 1 { "" } else { "s" })
 }
 
+/// Round numbers so that their sum is `total`, rounded: those with the largest remainders go up.
+/// Pre: `total` is the sum of `parts`, and no number is negative.
+pub fn rounded_parts(total: f64, parts: &[f64]) -> Vec<u64> {
+    let mut rounded: Vec<u64> = parts.iter().map(|&part| part as u64).collect();
+    let missing = (total.round() as u64).saturating_sub(rounded.iter().sum());
+    let mut order: Vec<usize> = (0..parts.len()).collect();
+    order.sort_by(|&a, &b| parts[b].fract().total_cmp(&parts[a].fract()));
+    for &i in order.iter().take(missing as usize) {
+        rounded[i] += 1;
+    }
+    rounded
+}
+
 /// Format with separators: 1234567 -> 1,234,567.
 pub fn grouped(value: u64) -> String {
     let digits = value.to_string();
@@ -28,11 +41,16 @@ pub fn cut(line: &str) -> String {
 /// Wrap words into lines of at most 80 columns. The first line begins with `first`, the others with
 /// `indent` spaces.
 pub fn wrap(text: &str, first: &str, indent: usize) -> Vec<String> {
+    wrap_at(WIDTH, text, first, indent)
+}
+
+/// Wrap like `wrap`, into lines of at most `width` columns.
+pub fn wrap_at(width: usize, text: &str, first: &str, indent: usize) -> Vec<String> {
     let mut lines = vec![first.to_string()];
     let mut fresh = true;
     for word in text.split_whitespace() {
         let used = lines.last().map_or(0, |l| l.chars().count());
-        if !fresh && used + 1 + word.chars().count() > WIDTH {
+        if !fresh && used + 1 + word.chars().count() > width {
             lines.push(" ".repeat(indent));
             fresh = true;
         }
@@ -44,7 +62,7 @@ pub fn wrap(text: &str, first: &str, indent: usize) -> Vec<String> {
         }
         fresh = false;
     }
-    lines.iter().map(|line| cut(line)).collect()
+    lines.iter().map(|line| line.chars().take(width).collect()).collect()
 }
 
 /// Format a line of a table: cells of these widths, with a space between them. A negative width
@@ -69,6 +87,13 @@ mod tests {
         assert_eq!(grouped(0), "0");
         assert_eq!(grouped(999), "999");
         assert_eq!(grouped(1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn parts_add_up() {
+        assert_eq!(rounded_parts(100.0, &[33.4, 33.4, 33.2]), [34, 33, 33]);
+        assert_eq!(rounded_parts(1.6, &[0.8, 0.4, 0.4]), [1, 1, 0]);
+        assert_eq!(rounded_parts(0.0, &[0.0]), [0]);
     }
 
     #[test]

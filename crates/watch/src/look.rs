@@ -7,9 +7,10 @@ use anyhow::Context as _;
 use procfs::ProcError;
 use procfs::process::{Process, Stat, StatFlags};
 
+use super::found::Found;
 use super::freezer::is_frozen;
 use super::live::{Live, Trouble};
-use super::spinning::{Found, Sampling};
+use super::spinning::Sampling;
 use super::threads::{Threads, Totals};
 use super::throttle::Throttling;
 use super::told::{Lock, Told};
@@ -37,6 +38,10 @@ pub struct Seen {
     pub state: char,
     /// CPU time since the process began.
     pub cpu: Duration,
+    /// The part of `cpu` in user mode.
+    pub user_cpu: Duration,
+    /// Its command line, with a blank between two arguments. Empty: unknown.
+    pub command: String,
     pub totals: Totals,
     /// Time for which CPU quotas have stopped its cgroup, since that was created. None: not
     /// counted.
@@ -86,6 +91,7 @@ pub struct Look {
 struct Known {
     /// None: this is the first snapshot with it.
     cpu: Option<Duration>,
+    command: String,
     runtime: Presence,
     live: Option<Live>,
     threads: Threads,
@@ -115,7 +121,7 @@ pub struct Watch {
 impl Watch {
     pub fn new(which: Which) -> Watch {
         Watch {
-            sampling: Sampling::start(),
+            sampling: Sampling::start(&which),
             looks_at_waits: true,
             ..Watch::without_sampling(which)
         }
@@ -176,13 +182,15 @@ impl Watch {
     fn seen(&mut self, process: &Process, stat: Stat, user: u32, spinning: Found) -> Seen {
         let (pid, start_time) = (stat.pid as u32, stat.starttime);
         let ticks = procfs::ticks_per_second();
-        let cpu = Duration::from_millis((stat.utime + stat.stime) * 1000 / ticks);
+        let time = |in_ticks: u64| Duration::from_millis(in_ticks * 1000 / ticks);
+        let cpu = time(stat.utime + stat.stime);
         let known = self.known.entry((pid, start_time)).or_default();
         // A process that has not run has not changed.
         let has_run = known.cpu != Some(cpu) || stat.state == 'R';
         if has_run {
             // After an exec, the process may be under lissom, or not any more.
             known.runtime = presence(process);
+            known.command = command(process);
             known.totals = known.threads.look(pid).unwrap_or(known.totals);
             if self.looks_at_waits && known.runtime == Presence::No {
                 known.waits.look(pid);
@@ -197,6 +205,8 @@ impl Watch {
             user,
             state: stat.state,
             cpu,
+            user_cpu: time(stat.utime),
+            command: known.command.clone(),
             totals: known.totals,
             throttled: self.throttling.of(pid, start_time),
             is_frozen: matches!(&runtime, Runtime::Tells(told) if told.is_late()) && is_frozen(pid),
@@ -213,6 +223,10 @@ impl Watch {
             known.waits.look(pid);
         }
     }
+}
+
+fn command(process: &Process) -> String {
+    ui::terminal::plain(&process.cmdline().unwrap_or_default().join(" "))
 }
 
 fn presence(process: &Process) -> Presence {

@@ -10,7 +10,8 @@ use os::place::{Place, Places};
 #[derive(Clone, Debug, Serialize)]
 pub struct SpinSite {
     pub place: String,
-    /// CPU time lost here, in percent of the judged samples. None: only the runtime knows the loop.
+    /// CPU time lost here, in percent of the program's CPU time since the watch began. None: only
+    /// the runtime knows the loop.
     pub percent: Option<f64>,
     /// Times that a thread yielded here, counted by the runtime. These cost no CPU time.
     pub gave_way: Option<u64>,
@@ -34,20 +35,19 @@ pub struct LockProfile {
 /// Return the loops that cost the most time first: at most `n` from samples, and `n` from the
 /// runtime.
 pub fn spin_sites(program: &Program, places: &mut Places, n: usize) -> Vec<SpinSite> {
-    let mut sampled: Vec<(String, u32)> = Vec::new();
-    for (&ip, &count) in &program.spinning.loops {
+    let mut sampled: Vec<(String, f64)> = Vec::new();
+    for (ip, share) in program.spinning.loops() {
         // A function that waits may have several loops, for example if it is inlined.
         let place = places.of(program.pid, ip).map_or(format!("{ip:#x}"), of_function);
         match sampled.iter_mut().find(|s| s.0 == place) {
-            Some(site) => site.1 += count,
-            None => sampled.push((place, count)),
+            Some(site) => site.1 += share,
+            None => sampled.push((place, share)),
         }
     }
-    sampled.sort_by_key(|s| (std::cmp::Reverse(s.1), s.0.clone()));
-    let judged = f64::from(program.spinning.judged.max(1));
-    let sampled = sampled.into_iter().take(n).map(|(place, count)| SpinSite {
+    sampled.sort_by(|a, b| b.1.total_cmp(&a.1).then_with(|| a.0.cmp(&b.0)));
+    let sampled = sampled.into_iter().take(n).map(|(place, share)| SpinSite {
         place,
-        percent: Some(f64::from(count) / judged * 100.0),
+        percent: Some(share * program.user_share * 100.0),
         gave_way: None,
         waited_ms: None,
     });

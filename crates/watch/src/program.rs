@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::found::Found;
 use super::live::Trouble;
 use super::look::{Look, Runtime, Seen};
-use super::spinning::Found;
 use super::told::Lock;
 use crate::stats::{Names, SpinLoop};
 
@@ -58,11 +58,14 @@ impl State {
     }
 }
 
-/// Activity of a program. Percentages are of one CPU, so they may exceed 100, or of elapsed time.
+/// Activity of a program. CPU times are in percent of one CPU, so they may exceed 100. Those in
+/// loops that wait, in other code, undecided and in the kernel add up to `cpu_percent`.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Program {
     pub pid: u32,
     pub name: String,
+    /// Command line. Empty: unknown.
+    pub command: String,
     pub user: u32,
     pub state: State,
     /// Reason for the state, if known.
@@ -76,9 +79,19 @@ pub struct Program {
     /// Slots that it would have alone. Only known under lissom.
     pub limit: Option<u32>,
     pub cpu_percent: f64,
-    /// Percent of one CPU that threads spent in loops that wait, by samples. None: unknown.
+    /// `cpu_percent`, in percent of all online CPUs.
+    pub machine_percent: f64,
+    /// CPU time in loops that wait, by samples. None: unknown.
     pub spin_percent: Option<f64>,
-    /// Time for which threads waited for a CPU, summed over all threads.
+    /// Half width of the 95 % confidence interval of `spin_percent`.
+    pub spin_error_percent: Option<f64>,
+    /// CPU time in user code that makes progress, by samples.
+    pub work_percent: Option<f64>,
+    /// CPU time in user code of which neither was proven.
+    pub undecided_percent: Option<f64>,
+    /// CPU time in the kernel.
+    pub kernel_percent: f64,
+    /// Time for which threads waited for a CPU, in percent of the time, summed over all threads.
     pub delay_percent: f64,
     /// Percent of the time for which a CPU quota stopped its cgroup. None: not counted.
     pub throttled_percent: Option<f64>,
@@ -99,6 +112,9 @@ pub struct Program {
     /// Spin samples since the watch began.
     #[serde(skip)]
     pub spinning: Found,
+    /// The share of its CPU time in user mode since the watch began, from 0 to 1.
+    #[serde(skip)]
+    pub user_share: f64,
     #[serde(skip)]
     pub locks: Vec<Lock>,
     /// Number of scans that `locks` sums up. None: the runtime counted the waits.
@@ -116,9 +132,17 @@ impl Program {
     }
 }
 
-/// Sums over more than one interval.
+/// Sums over all intervals since the watch began.
+#[derive(Clone, Default)]
+struct Sums {
+    spinning: Found,
+    cpu: Duration,
+    user_cpu: Duration,
+}
+
+/// Sums of each program.
 #[derive(Default)]
-pub struct Past(HashMap<(u32, u64), Found>);
+pub struct Past(HashMap<(u32, u64), Sums>);
 
 impl Past {
     /// Return all programs of `now`, and those of `before` that have ended.
@@ -127,14 +151,17 @@ impl Past {
         let mut programs: Vec<Program> = Vec::new();
         for seen in now.programs.values() {
             let last = before.programs.get(&seen.pid).filter(|b| b.start_time == seen.start_time);
-            let all = self.0.entry((seen.pid, seen.start_time)).or_default();
-            all.add(&seen.spinning);
-            programs.push(program(last.unwrap_or(seen), seen, time, all.clone()));
+            let last = last.unwrap_or(seen);
+            let sums = self.0.entry((seen.pid, seen.start_time)).or_default();
+            sums.spinning.add(&seen.spinning);
+            sums.cpu += seen.cpu.saturating_sub(last.cpu);
+            sums.user_cpu += seen.user_cpu.saturating_sub(last.user_cpu);
+            programs.push(program(last, seen, time, sums));
         }
         let is_gone =
             |b: &&Seen| now.programs.get(&b.pid).is_none_or(|n| n.start_time != b.start_time);
         for seen in before.programs.values().filter(is_gone) {
-            let last = program(seen, seen, time, Found::default());
+            let last = program(seen, seen, time, &Sums::default());
             programs.push(Program {
                 state: State::Ended,
                 threads: 0,
@@ -151,13 +178,17 @@ impl Past {
     }
 }
 
-fn program(last: &Seen, now: &Seen, time: Duration, spinning: Found) -> Program {
+fn program(last: &Seen, now: &Seen, time: Duration, sums: &Sums) -> Program {
     let seconds = time.as_secs_f64().max(1e-6);
     let percent = |d: Duration| d.as_secs_f64() / seconds * 100.0;
     let (old, told) = (last.told(), now.told());
     let cpu_percent = percent(now.cpu.saturating_sub(last.cpu));
-    let share =
-        now.spinning.share().or_else(|| (cpu_percent > 0.0).then(|| spinning.share()).flatten());
+    let user_percent = percent(now.user_cpu.saturating_sub(last.user_cpu)).min(cpu_percent);
+    let shares = now
+        .spinning
+        .shares()
+        .or_else(|| (cpu_percent > 0.0).then(|| sums.spinning.shares()).flatten());
+    let spin_percent = shares.map(|s| s.waits * user_percent);
     let throttled = now.throttled.map(|n| n.saturating_sub(last.throttled.unwrap_or(n)));
     let throttled_percent = throttled.map(|t| percent(t).min(100.0));
     let rate = |name: &str| {
@@ -173,6 +204,7 @@ fn program(last: &Seen, now: &Seen, time: Duration, spinning: Found) -> Program 
     Program {
         pid: now.pid,
         name: now.name.clone(),
+        command: now.command.clone(),
         user: now.user,
         state,
         why,
@@ -182,17 +214,25 @@ fn program(last: &Seen, now: &Seen, time: Duration, spinning: Found) -> Program 
         ready: told.map(|t| if t.is_asleep { 0 } else { t.ready }),
         limit: told.map(|t| t.limit),
         cpu_percent,
-        spin_percent: share.map(|s| s * cpu_percent),
+        machine_percent: cpu_percent / os::process::online_count() as f64,
+        spin_percent,
+        spin_error_percent: shares.map(|s| s.error * user_percent),
+        work_percent: shares.map(|s| s.works * user_percent),
+        undecided_percent: shares.map(|s| s.undecided * user_percent),
+        kernel_percent: cpu_percent - user_percent,
         delay_percent: percent(now.totals.run_delay.saturating_sub(last.totals.run_delay)),
         throttled_percent,
-        throttled_spinning_percent: throttled_percent.zip(share).map(|(t, s)| t * s),
+        throttled_spinning_percent: throttled_percent
+            .zip(spin_percent)
+            .map(|(throttled, spin)| throttled * spin / cpu_percent.max(1e-6)),
         migrations_per_s: migrations.map(|(n, l)| n.saturating_sub(l) as f64 / seconds),
         blocks_per_s: rate("blocks"),
         wakes_saved_per_s: rate("wakes_avoided"),
         counters: told.map(|t| t.counters.clone()),
         pinned: told.map(|t| t.pinned.clone()),
         start_time: now.start_time,
-        spinning,
+        spinning: sums.spinning.clone(),
+        user_share: sums.user_cpu.as_secs_f64() / sums.cpu.as_secs_f64().max(1e-6),
         locks,
         looks_at_locks,
         loops: told.map_or(Vec::new(), |t| t.loops.clone()),
@@ -241,10 +281,21 @@ pub fn is_worth_a_line(p: &Program) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::found::{Judged, Slot};
+    use crate::places::spin_sites;
     use crate::threads::Totals;
     use crate::told::Told;
+    use os::place::Places;
     use std::collections::BTreeMap;
     use std::time::Instant;
+
+    fn found(samples: u32, waits: u32) -> Found {
+        let judged = |i| if i < waits { Judged::Waits(4096) } else { Judged::Works };
+        let judged = (0..samples).map(|i| ((i.into(), 0), judged(i))).collect();
+        let mut found = Found::default();
+        found.add_slot(&Slot { taken: samples, judged });
+        found
+    }
 
     fn seen(cpu_ms: u64, spinning: u32, throttled_ms: Option<u64>) -> Seen {
         Seen {
@@ -254,11 +305,13 @@ mod tests {
             user: 0,
             state: 'S',
             cpu: Duration::from_millis(cpu_ms),
+            user_cpu: Duration::from_millis(cpu_ms * 3 / 4),
+            command: "solver -v".into(),
             totals: Totals { threads: 8, migrations: Some(cpu_ms / 10), ..Totals::default() },
             throttled: throttled_ms.map(Duration::from_millis),
             is_frozen: false,
             runtime: Runtime::None,
-            spinning: Found { judged: 10, spinning, loops: HashMap::from([(4096, spinning)]) },
+            spinning: found(10, spinning),
             waits: None,
         }
     }
@@ -274,11 +327,19 @@ mod tests {
         let second = look(begin + Duration::from_secs(2), Some(seen(5000, 5, Some(600))));
         let of = |past: &mut Past, a: &Look, b: &Look| past.programs(a, b).remove(0);
         let program = of(&mut past, &first, &second);
-        assert_eq!((program.cpu_percent, program.spin_percent), (200.0, Some(100.0)));
+        assert_eq!((program.cpu_percent, program.spin_percent), (200.0, Some(75.0)));
+        assert_eq!(
+            (program.work_percent, program.undecided_percent, program.kernel_percent),
+            (Some(75.0), Some(0.0), 50.0)
+        );
         assert_eq!(
             (program.throttled_percent, program.throttled_spinning_percent),
-            (Some(25.0), Some(12.5))
+            (Some(25.0), Some(9.375))
         );
+        let sites = spin_sites(&program, &mut Places::default(), 5);
+        assert_eq!(sites.len(), 1);
+        // Half of the samples, which stand for three quarters of the CPU time.
+        assert_eq!(sites[0].percent, Some(37.5));
         assert_eq!(program.migrations_per_s, Some(200.0));
         assert_eq!((program.state, program.slots), (State::Other, None));
         // A new process with the number of an old one has done nothing yet.

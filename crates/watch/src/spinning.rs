@@ -1,74 +1,61 @@
 //! Spin sampling from outside: find CPU time that threads waste in loops that wait. A clock
-//! interrupts each CPU; the interpreter of `lissom sched` judges some of the interrupted threads
+//! interrupts each CPU; the interpreter of `lissom sched` judges the interrupted threads
 //! (docs/design/sched-judge.md). It reads registers of all processes, so it needs root, or
 //! CAP_PERFMON and CAP_SYS_PTRACE.
+//!
+//! A thread of its own judges each sample at once. A later verdict would be about other memory: a
+//! thread that waited for its turn when it was sampled has had its turn by then.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::os::fd::{AsRawFd as _, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
 use perf_event::data::Record;
 use perf_event::events::Software;
 use perf_event::{Builder, SampleFlag, Sampler};
 
-use judge::{Candidate, loop_of};
+use super::found::{Found, Judged, Slot};
+use super::look::Which;
+use judge::{Candidate, Verdict, loop_of};
 
 /// Interrupts per second of each CPU.
 const RATE: u64 = 99;
 /// Maximum interrupts per second of all CPUs together.
 const RATE_OF_ALL: u64 = 2000;
 
-/// CPU time for judging, as a fraction of the time between two calls. The other samples are
-/// dropped.
-const SHARE: f64 = 0.02;
-
-/// Maximum duration of judging, in multiples of its CPU time: CPUs may be short.
-const PATIENCE: u32 = 10;
+/// Duration of a slot. Its judged samples stand for all of its samples.
+const SLOT: Duration = Duration::from_millis(100);
+/// CPU time for judging in a slot: 2 % of a CPU. The slot's other samples are counted only.
+const BUDGET: Duration = Duration::from_millis(2);
 
 /// ax bx cx dx si di bp sp ip flags, r8 to r15, as the kernel numbers them (asm/perf_regs.h).
 const REGISTERS: u64 = 0x3ff | 0xff << 16;
+const RSP: usize = 7;
 
-/// Results for one process since the last call.
-#[derive(Clone, Debug, Default)]
-pub struct Found {
-    /// Judged samples: of threads that ran code of their own.
-    pub judged: u32,
-    pub spinning: u32,
-    /// Samples by the address of the loop's first instruction.
-    pub loops: HashMap<u64, u32>,
-}
-
-impl Found {
-    /// Return the fraction of samples in loops that wait. None: too few samples.
-    pub fn share(&self) -> Option<f64> {
-        (self.judged >= 5).then(|| f64::from(self.spinning) / f64::from(self.judged))
-    }
-
-    pub fn add(&mut self, other: &Found) {
-        self.judged += other.judged;
-        self.spinning += other.spinning;
-        for (head, n) in &other.loops {
-            *self.loops.entry(*head).or_default() += n;
-        }
-    }
-}
+type Results = Arc<Mutex<HashMap<u32, Found>>>;
 
 pub struct Sampling {
-    samplers: Vec<Sampler>,
-    random: fastrand::Rng,
-    last: Instant,
+    results: Results,
+    /// Closing it ends the thread.
+    end: Option<UnixStream>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Sampling {
-    /// Start to sample all online CPUs. Fails without the privileges.
-    pub fn start() -> anyhow::Result<Sampling> {
+    /// Start to sample these programs on all online CPUs. Fails without the privileges.
+    pub fn start(which: &Which) -> anyhow::Result<Sampling> {
         let cpus = os::process::online_cpus().unwrap_or_else(|| vec![0]);
         let rate = RATE.min(RATE_OF_ALL / cpus.len() as u64).max(1);
         let mut samplers = Vec::new();
         for cpu in cpus {
             let mut builder = Builder::new(Software::CPU_CLOCK);
             builder.any_pid().one_cpu(cpu as usize).sample_period(1_000_000_000 / rate);
-            builder.exclude_kernel(true).exclude_hv(true).exclude_idle(true);
+            builder.exclude_kernel(true).exclude_hv(true).exclude_idle(true).wakeup_events(1);
             builder
                 .sample(SampleFlag::IP | SampleFlag::TID | SampleFlag::REGS_USER)
                 .sample_regs_user(REGISTERS);
@@ -77,37 +64,114 @@ impl Sampling {
             sampler.enable()?;
             samplers.push(sampler);
         }
-        Ok(Sampling { samplers, random: fastrand::Rng::new(), last: Instant::now() })
+        let (end, ended) = UnixStream::pair()?;
+        let results = Results::default();
+        let mut judging = Judging {
+            samplers,
+            only: match which {
+                Which::All => None,
+                Which::These(pids) => Some(pids.iter().copied().collect()),
+            },
+            slots: HashMap::new(),
+            results: results.clone(),
+        };
+        let thread = std::thread::Builder::new()
+            .name("lissom-judge".into())
+            .spawn(move || judging.run(&ended))?;
+        Ok(Sampling { results, end: Some(end), thread: Some(thread) })
     }
 
-    /// Judge samples since the last call. Returns the results by process.
+    /// Return the results since the last call, by process. The current slot is not included.
     pub fn look(&mut self) -> HashMap<u32, Found> {
-        let mut candidates = Vec::new();
-        for sampler in &mut self.samplers {
-            while let Some(record) = sampler.next_record() {
-                candidates.extend(record.parse_record().ok().and_then(|r| candidate(&r)));
-            }
-        }
-        // Judge soon, while stacks are unchanged, but in random order: the budget may drop the
-        // rest.
-        self.random.shuffle(&mut candidates);
-        let (begin, used) = (Instant::now(), cpu_time());
-        let budget = (begin - self.last).mul_f64(SHARE).max(Duration::from_millis(2));
-        self.last = begin;
-        let mut found: HashMap<u32, Found> = HashMap::new();
-        for candidate in candidates {
-            let of = found.entry(candidate.pid).or_default();
-            of.judged += 1;
-            if let Ok(head) = loop_of(&candidate) {
-                of.spinning += 1;
-                *of.loops.entry(head).or_default() += 1;
-            }
-            if cpu_time().saturating_sub(used) > budget || begin.elapsed() > budget * PATIENCE {
-                break;
-            }
-        }
-        found
+        std::mem::take(&mut *self.results.lock().unwrap_or_else(PoisonError::into_inner))
     }
+}
+
+impl Drop for Sampling {
+    fn drop(&mut self) {
+        self.end = None;
+        // A panic of the thread was reported, and samples are missing only.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// The state of the judging thread.
+struct Judging {
+    samplers: Vec<Sampler>,
+    only: Option<BTreeSet<u32>>,
+    slots: HashMap<u32, Slot>,
+    results: Results,
+}
+
+impl Judging {
+    fn run(&mut self, ended: &UnixStream) {
+        // Run before the sampled thread continues. The budget bounds what this takes from others.
+        // Without the privilege, some verdicts are late.
+        let _ = os::process::set_policy(0, libc::SCHED_FIFO, 1);
+        loop {
+            let (end, used) = (Instant::now() + SLOT, cpu_time());
+            while let Some(left) = end.checked_duration_since(Instant::now()) {
+                // Beyond the budget, count the remaining samples at the end of the slot.
+                let judges = cpu_time() < used + BUDGET;
+                if wait(if judges { &self.samplers } else { &[] }, left, ended) {
+                    return;
+                }
+                while judges && self.judge_one(used + BUDGET) {}
+            }
+            while self.judge_one(used + BUDGET) {}
+            self.end_slot();
+        }
+    }
+
+    /// Take the next sample of each CPU, and judge it unless this thread's CPU time has reached
+    /// `limit`. Returns false if there was none.
+    fn judge_one(&mut self, limit: Duration) -> bool {
+        let mut any = false;
+        for sampler in &mut self.samplers {
+            let Some(record) = sampler.next_record() else { continue };
+            any = true;
+            let Some(candidate) = record.parse_record().ok().and_then(|r| candidate(&r)) else {
+                continue;
+            };
+            if self.only.as_ref().is_some_and(|only| !only.contains(&candidate.pid)) {
+                continue;
+            }
+            let slot = self.slots.entry(candidate.pid).or_default();
+            slot.taken += 1;
+            if cpu_time() < limit {
+                let judged = match loop_of(&candidate) {
+                    Ok(head) => Judged::Waits(head),
+                    Err(Verdict::Works) => Judged::Works,
+                    Err(_) => Judged::Undecided,
+                };
+                let position = (candidate.ip, candidate.registers[RSP] % 4096);
+                slot.judged.push((position, judged));
+            }
+        }
+        any
+    }
+
+    fn end_slot(&mut self) {
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        self.slots.retain(|&pid, slot| {
+            let is_added = results.entry(pid).or_default().add_slot(slot);
+            // Without verdicts, the samples belong to the next slot.
+            !is_added && os::process::exists(pid)
+        });
+    }
+}
+
+/// Wait for a sample. Returns true if the end was requested.
+fn wait(samplers: &[Sampler], left: Duration, ended: &UnixStream) -> bool {
+    let fds = samplers.iter().map(|s| s.as_raw_fd()).chain([ended.as_raw_fd()]);
+    let mut wanted: Vec<PollFd> = fds
+        // SAFETY: the samplers and the socket are open during the call.
+        .map(|fd| PollFd::new(unsafe { BorrowedFd::borrow_raw(fd) }, PollFlags::POLLIN))
+        .collect();
+    let milliseconds = u16::try_from(left.as_millis() + 1).unwrap_or(u16::MAX);
+    // An error counts as a wake-up.
+    let _ = poll(&mut wanted, PollTimeout::from(milliseconds));
+    wanted.last().and_then(PollFd::any).unwrap_or(false)
 }
 
 /// Return the CPU time of this thread.
@@ -130,18 +194,4 @@ fn candidate(record: &Record) -> Option<Candidate> {
     registers[8..16].copy_from_slice(&r[10..18]);
     registers[16..].copy_from_slice(&r[8..10]);
     Some(Candidate { pid, thread, ip: registers[16], registers })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares() {
-        let mut found = Found { judged: 4, spinning: 4, loops: HashMap::from([(1, 4)]) };
-        assert_eq!(found.share(), None);
-        found.add(&Found { judged: 4, spinning: 0, loops: HashMap::from([(1, 1), (2, 3)]) });
-        assert_eq!(found.share(), Some(0.5));
-        assert_eq!((found.loops[&1], found.loops[&2]), (5, 3));
-    }
 }

@@ -1,9 +1,9 @@
-//! Text output, at most 80 columns wide.
+//! Text output.
 
 use super::places::{LockProfile, SpinSite};
 use super::program::Program;
-use ui::terminal::short;
-use ui::text::{cut, grouped, wrap};
+use ui::terminal::{short, short_count};
+use ui::text::{cut, grouped, plural, rounded_parts, wrap_at};
 
 /// Columns of a row. `lissom top` sorts by them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,10 +20,28 @@ pub enum Column {
     Blocks,
     Saved,
     Migrations,
+    Command,
 }
 
+/// Maximum length of a program's name: TASK_COMM_LEN without its NUL.
+const NAME: usize = 15;
+
+/// Columns that narrow screens lack. The first ones go first.
+const DROPPED: [Column; 10] = [
+    Column::Command,
+    Column::Migrations,
+    Column::Saved,
+    Column::Blocks,
+    Column::Throttled,
+    Column::Slots,
+    Column::Runnable,
+    Column::State,
+    Column::Threads,
+    Column::Spin,
+];
+
 impl Column {
-    pub const ALL: [Column; 12] = [
+    pub const ALL: [Column; 13] = [
         Column::Pid,
         Column::Program,
         Column::State,
@@ -36,41 +54,70 @@ impl Column {
         Column::Blocks,
         Column::Saved,
         Column::Migrations,
+        Column::Command,
     ];
 
+    /// Return the columns that fit on a screen of this width, with their widths. Drops whole
+    /// columns. Names and command lines get the remaining space.
+    pub fn fitting(width: usize) -> Vec<(Column, usize)> {
+        let mut columns: Vec<(Column, usize)> = Column::ALL.map(|c| (c, c.width())).into();
+        let used = |columns: &[(Column, usize)]| {
+            columns.iter().map(|c| c.1 + 1).sum::<usize>().saturating_sub(1)
+        };
+        for dropped in DROPPED {
+            if used(&columns) > width {
+                columns.retain(|c| c.0 != dropped);
+            }
+        }
+        for (widened, most) in [(Column::Program, NAME), (Column::Command, usize::MAX)] {
+            let spare = width.saturating_sub(used(&columns));
+            if let Some(column) = columns.iter_mut().find(|c| c.0 == widened) {
+                column.1 = column.1.saturating_add(spare).min(most);
+            }
+        }
+        columns
+    }
+
     pub fn head(self) -> &'static str {
-        self.head_and_width().0
+        self.about().0
     }
 
-    pub fn width(self) -> usize {
-        self.head_and_width().1
+    /// Return the minimum width.
+    fn width(self) -> usize {
+        self.about().1
     }
 
-    fn head_and_width(self) -> (&'static str, usize) {
+    /// Return what the column shows. Empty: its title says it.
+    pub fn meaning(self) -> &'static str {
+        self.about().2
+    }
+
+    fn about(self) -> (&'static str, usize, &'static str) {
         match self {
-            Column::Pid => ("PID", 7),
-            Column::Program => ("PROGRAM", 13),
-            Column::State => ("STATE", 7),
-            Column::Threads => ("THR", 4),
-            Column::Slots => ("SLOT", 4),
-            Column::Runnable => ("RUN", 4),
-            Column::Cpu => ("CPU%", 5),
-            Column::Spin => ("SPIN%", 5),
-            Column::Throttled => ("THRT%", 5),
-            Column::Blocks => ("BLK/s", 5),
-            Column::Saved => ("SAV/s", 5),
-            Column::Migrations => ("MIG/s", 5),
+            Column::Pid => ("PID", 7, ""),
+            Column::Program => ("PROGRAM", 13, ""),
+            Column::State => ("STATE", 7, ""),
+            Column::Threads => ("THR", 4, "threads"),
+            Column::Slots => ("SLOT", 4, "maximum number of threads that lissom runs at once"),
+            Column::Runnable => ("RUN", 4, "threads that run or are ready to run"),
+            Column::Cpu => ("CPU%", 5, "CPU time, in percent of one CPU"),
+            Column::Spin => ("SPIN%", 5, "part of CPU% in loops that wait for other threads"),
+            Column::Throttled => ("THRT%", 5, "stopped by a CPU quota, in percent of the time"),
+            Column::Blocks => ("BLK/s", 5, "waits in user space per second"),
+            Column::Saved => ("SAV/s", 5, "futex wakes without a system call per second"),
+            Column::Migrations => ("MIG/s", 5, "migrations between CPUs per second"),
+            Column::Command => ("COMMAND", 20, "command line, if the terminal is wide enough"),
         }
     }
 
     pub fn is_left(self) -> bool {
-        matches!(self, Column::Program | Column::State)
+        matches!(self, Column::Program | Column::State | Column::Command)
     }
 
     /// Return the number in the column. None: it is unknown, or the column has text.
     fn number(self, p: &Program) -> Option<f64> {
         match self {
-            Column::Pid | Column::Program | Column::State => None,
+            Column::Pid | Column::Program | Column::State | Column::Command => None,
             Column::Threads => Some(p.threads.into()),
             Column::Slots => p.slots.map(f64::from),
             // Threads that are ready without a slot are asleep to the kernel: add them.
@@ -84,13 +131,15 @@ impl Column {
         }
     }
 
+    /// Format the cell. Names and command lines may be too long.
     pub fn cell(self, p: &Program) -> String {
         let known = |format: fn(f64) -> String| self.number(p).map_or("-".into(), format);
         match self {
             Column::Pid => p.pid.to_string(),
-            Column::Program => p.name.chars().take(self.width()).collect(),
+            Column::Program => p.name.clone(),
             Column::State => p.state.name().into(),
-            Column::Threads | Column::Slots | Column::Runnable => known(|n| n.to_string()),
+            Column::Threads | Column::Slots | Column::Runnable => known(|n| short_count(n as u64)),
+            Column::Command => p.command.clone(),
             _ => known(short),
         }
     }
@@ -102,52 +151,61 @@ impl Column {
             Column::Pid => a.pid.cmp(&b.pid),
             Column::Program => a.name.cmp(&b.name),
             Column::State => a.state.cmp(&b.state),
+            Column::Command => a.command.cmp(&b.command),
             _ => number(b).total_cmp(&number(a)),
         };
         order.then(a.pid.cmp(&b.pid))
     }
 }
 
-/// Format a row, without trailing spaces.
-pub fn line(cell: impl Fn(Column) -> String) -> String {
-    let cells = Column::ALL.map(|c| {
-        let (text, width) = (cell(c), c.width());
-        if c.is_left() { format!("{text:<width$}") } else { format!("{text:>width$}") }
-    });
-    cut(cells.join(" ").trim_end())
+/// Explain the columns, one a line.
+pub fn legend() -> Vec<String> {
+    let explained = Column::ALL.into_iter().filter(|c| !c.meaning().is_empty());
+    explained.map(|c| format!("{:<7} {}", c.head(), c.meaning())).collect()
 }
 
-pub fn table(programs: &[Program]) -> String {
-    let mut lines = vec![line(|c| c.head().to_string())];
-    lines.extend(programs.iter().map(|p| line(|c| c.cell(p))));
+/// Format a row, without trailing spaces.
+fn line(columns: &[(Column, usize)], cell: impl Fn(Column) -> String) -> String {
+    let cells: Vec<String> = columns
+        .iter()
+        .map(|&(c, width)| match c.is_left() {
+            true => format!("{:<width$.width$}", cell(c)),
+            false => format!("{:>width$}", cell(c)),
+        })
+        .collect();
+    cells.join(" ").trim_end().to_string()
+}
+
+/// Format a table of this width.
+pub fn table(programs: &[Program], width: usize) -> String {
+    let columns = Column::fitting(width);
+    let mut lines = vec![line(&columns, |c| c.head().to_string())];
+    lines.extend(programs.iter().map(|p| line(&columns, |c| c.cell(p))));
     lines.join("\n") + "\n"
 }
 
-/// Describe a program, except its places.
-pub fn details(p: &Program) -> Vec<String> {
+/// Describe a program, except its places, in lines of at most `width` columns.
+pub fn details(p: &Program, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
-    let mut say = |text: String| lines.extend(wrap(&text, "  ", 4));
+    let mut say = |text: String| lines.extend(wrap_at(width, &text, "  ", 4));
     if let Some(why) = &p.why {
         say(format!("{}: {why}", p.state.name()));
     }
+    let threads = plural(p.threads.into(), "thread");
+    let ready = match p.could_run() {
+        1 => "1 runs or is ready".to_string(),
+        n => format!("{n} run or are ready"),
+    };
     say(match (p.slots, p.limit) {
         (Some(slots), Some(limit)) => {
-            format!(
-                "{} threads on {slots} of {limit} slots: {} could run",
-                p.threads,
-                p.could_run()
-            )
+            format!("{threads} on {slots} of {}: {ready}", plural(limit.into(), "slot"))
         }
-        _ => format!("{} threads: {} could run", p.threads, p.could_run()),
+        _ => format!("{threads}: {ready}"),
     });
-    let spin = match p.spin_percent {
-        Some(spin) => format!("{spin:.0} % of one in loops that wait"),
-        None => "an unknown part of it in loops that wait".into(),
-    };
-    say(format!(
-        "CPU {:.0} % of one, {spin}; threads waited for a CPU for {:.0} %",
-        p.cpu_percent, p.delay_percent
-    ));
+    say(cpu_time(p));
+    if p.delay_percent >= 5.0 {
+        say(format!("on average, {:.1} threads waited for a CPU", p.delay_percent / 100.0));
+    }
     if let Some(throttled) = p.throttled_percent.filter(|&t| t > 0.0) {
         let of = p
             .throttled_spinning_percent
@@ -156,15 +214,44 @@ pub fn details(p: &Program) -> Vec<String> {
     }
     if let (Some(blocks), Some(saved)) = (p.blocks_per_s, p.wakes_saved_per_s) {
         say(format!(
-            "{} waits and {} wakes a second without a system call",
-            grouped(blocks as u64),
-            grouped(saved as u64)
+            "{} and {} a second without a system call",
+            counted(blocks, "wait"),
+            counted(saved, "wake")
         ));
     }
     if let Some(migrations) = p.migrations_per_s {
-        say(format!("{} migrations between CPUs a second", grouped(migrations as u64)));
+        say(format!("{} between CPUs a second", counted(migrations, "migration")));
     }
     lines
+}
+
+fn counted(n: f64, noun: &str) -> String {
+    let n = n.round() as u64;
+    format!("{} {noun}{}", grouped(n), if n == 1 { "" } else { "s" })
+}
+
+/// Describe the CPU time and its parts. The parts add up, as rounded.
+fn cpu_time(p: &Program) -> String {
+    let total = format!(
+        "CPU time: {:.0} % of one CPU ({:.0} % of the machine)",
+        p.cpu_percent, p.machine_percent
+    );
+    let (Some(spin), Some(error), Some(work), Some(undecided)) =
+        (p.spin_percent, p.spin_error_percent, p.work_percent, p.undecided_percent)
+    else {
+        let parts = [p.cpu_percent - p.kernel_percent, p.kernel_percent];
+        let parts = rounded_parts(p.cpu_percent, &parts);
+        return format!(
+            "{total} = {} % in user code (in loops that wait: unknown) + {} % in the kernel",
+            parts[0], parts[1]
+        );
+    };
+    let parts = rounded_parts(p.cpu_percent, &[spin, work, undecided, p.kernel_percent]);
+    format!(
+        "{total} = {} % (+- {error:.0}) in loops that wait + {} % in other code + {} % undecided \
+         + {} % in the kernel",
+        parts[0], parts[1], parts[2], parts[3]
+    )
 }
 
 fn spin_site(site: &SpinSite) -> String {
@@ -192,7 +279,7 @@ fn lock_profile(lock: &LockProfile) -> String {
 pub fn places(sites: &[SpinSite], locks: &[LockProfile]) -> Vec<String> {
     let mut lines = Vec::new();
     if !sites.is_empty() {
-        lines.push("  loops that wait: % of its CPU time lost there, or number of yields".into());
+        lines.push("  loops that wait: % of the program's CPU time, or number of yields".into());
         lines.extend(sites.iter().map(|s| cut(&spin_site(s))));
     }
     if !locks.is_empty() {
@@ -205,4 +292,72 @@ pub fn places(sites: &[SpinSite], locks: &[LockProfile]) -> Vec<String> {
         lines.extend(locks.iter().map(|l| cut(&lock_profile(l))));
     }
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_that_fit() {
+        let heads = |width| {
+            let columns = Column::fitting(width);
+            columns.iter().map(|c| c.0.head()).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(heads(1), "PID PROGRAM CPU%");
+        assert_eq!(heads(60), "PID PROGRAM STATE THR SLOT RUN CPU% SPIN%");
+        assert_eq!(heads(80), "PID PROGRAM STATE THR SLOT RUN CPU% SPIN% THRT% BLK/s SAV/s MIG/s");
+        assert!(heads(120).ends_with("MIG/s COMMAND"));
+        for width in 40..250 {
+            let columns = Column::fitting(width);
+            let used = columns.iter().map(|c| c.1).sum::<usize>() + columns.len() - 1;
+            assert!(used <= width && columns.iter().all(|c| c.1 >= c.0.width()), "{columns:?}");
+        }
+    }
+
+    #[test]
+    fn parts_of_the_cpu_time() {
+        let mut p = Program {
+            threads: 1,
+            runnable: 1,
+            cpu_percent: 100.0,
+            machine_percent: 50.0,
+            spin_percent: Some(60.4),
+            spin_error_percent: Some(6.6),
+            work_percent: Some(20.4),
+            undecided_percent: Some(10.0),
+            kernel_percent: 9.2,
+            delay_percent: 150.0,
+            blocks_per_s: Some(1.0),
+            wakes_saved_per_s: Some(1234.0),
+            migrations_per_s: Some(1.2),
+            ..Program::default()
+        };
+        assert_eq!(
+            details(&p, 200),
+            [
+                "  1 thread: 1 runs or is ready",
+                "  CPU time: 100 % of one CPU (50 % of the machine) = 61 % (+- 7) in loops that \
+                 wait + 20 % in other code + 10 % undecided + 9 % in the kernel",
+                "  on average, 1.5 threads waited for a CPU",
+                "  1 wait and 1,234 wakes a second without a system call",
+                "  1 migration between CPUs a second",
+            ]
+        );
+        p.spin_percent = None;
+        (p.threads, p.runnable, p.slots, p.limit) = (2, 2, Some(1), Some(1));
+        let text = details(&p, 50);
+        assert!(text.iter().all(|line| line.chars().count() <= 50), "{text:?}");
+        assert_eq!(text[0], "  2 threads on 1 of 1 slot: 2 run or are ready");
+        assert!(text.join(" ").contains("unknown) + 9 % in"), "{text:?}");
+    }
+
+    #[test]
+    fn columns_are_documented() {
+        let page = include_str!("../../../docs/guide/stat.md");
+        for column in Column::ALL.into_iter().filter(|c| !c.meaning().is_empty()) {
+            let row = format!("| {} | {} |", column.head(), column.meaning());
+            assert!(page.contains(&row), "docs/guide/stat.md lacks {row}");
+        }
+    }
 }

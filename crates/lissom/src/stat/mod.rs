@@ -9,7 +9,7 @@ use ui::time::Unit;
 
 use os::place::Places;
 use os::stop::Stop;
-use ui::text::wrap;
+use ui::text::{WIDTH, wrap};
 use watch::look::{self, Watch, Which};
 use watch::places;
 use watch::program::{Past, Program, State, is_worth_a_line};
@@ -23,20 +23,17 @@ use watch::text::{self, Column};
 /// that wait, in any program: a timer interrupts each CPU 99 times a second meanwhile.
 #[derive(Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["pids", "all"])))]
-#[command(after_long_help = "\
+#[command(after_long_help = format!("\
 Columns:
   STATE   active, idle (at most one thread can run), native (lissom gave up),
           silent (no statistics), STUCK (no update for 2 seconds), stopped,
           dead, hidden (another user's), or - (not under lissom)
-  THR     threads
-  SLOT    maximum number of threads that lissom runs at once
-  RUN     threads that run or are ready to run
-  CPU%    CPU time, in percent of one CPU
-  SPIN%   CPU time lost in loops that wait for another thread
-  THRT%   time for which a CPU quota stopped the program, in percent
-  BLK/s   waits in user space
-  SAV/s   futex wakes that needed no system call
-  MIG/s   migrations between CPUs
+  {}
+
+The details of a PID split its CPU time, in percent of one CPU: in loops that
+wait (+- the 95 % confidence interval), in other user code, undecided user code,
+and in the kernel. These add up. The shares of loops are of the program's CPU
+time.
 
 Exit code: 0, or 1 if a program does not exist, or ended before the conditions
 of --wait-for held.
@@ -45,7 +42,8 @@ Examples:
   lissom stat 1234
   lissom stat 1234 --wait-for active,locks --interval 100ms
   lissom stat --all --interval 5s
-  lissom stat --all --json | jq '.programs[] | select(.spin_percent > 50)'")]
+  lissom stat --all --json | jq '.programs[] | select(.spin_percent > 50)'",
+    text::legend().join("\n  ")))]
 pub struct StatArgs {
     /// Process IDs of the programs
     #[arg(value_name = "PID", value_parser = clap::value_parser!(u32).range(1..=i64::from(i32::MAX)))]
@@ -185,7 +183,7 @@ fn second_look(watch: &mut Watch, args: &StatArgs, stop: &Stop) -> anyhow::Resul
 }
 
 fn overview(programs: &[Program], watch: &Watch) -> String {
-    let mut text = text::table(programs);
+    let mut text = text::table(programs, ui::terminal::columns());
     if programs.is_empty() {
         text += "no program is under lissom, and no other program ran\n";
     }
@@ -205,7 +203,7 @@ fn one(p: &Program, watch: &Watch, places: &mut Places, n: usize) -> String {
         state => format!("under lissom, {}", state.name()),
     };
     let mut lines = vec![format!("{} [{}]: {under}", p.name, p.pid)];
-    lines.extend(text::details(p));
+    lines.extend(text::details(p, WIDTH));
     lines.extend(text::places(
         &places::spin_sites(p, places, n),
         &places::lock_profiles(p, places, n),

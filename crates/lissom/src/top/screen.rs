@@ -8,8 +8,8 @@ use ratatui::widgets::{Block, Borders, Cell, Clear, Paragraph, Row, Table, Table
 
 use super::view::View;
 use os::place::Places;
+use ui::text::plural;
 use watch::places;
-use watch::program::is_worth_a_line;
 use watch::program::{Program, State};
 use watch::text::{self, Column};
 
@@ -29,38 +29,54 @@ pub fn draw(frame: &mut Frame, view: &mut View, known: &mut Places) {
         Constraint::Length(1),
     ])
     .areas(frame.area());
+    let width = usize::from(frame.area().width);
     view.page = usize::from(table.height).saturating_sub(1).max(1);
+    view.columns = Column::fitting(width).into_iter().map(|(column, _)| column).collect();
     let rows = view.rows();
     let chosen = view.chosen(&rows);
-    frame.render_widget(Paragraph::new(summary(view, &rows)), head);
+    frame.render_widget(Paragraph::new(summary(view, &rows, width)), head);
     draw_table(frame, view, &rows, chosen, table);
     if has_details && let Some(program) = rows.get(chosen) {
         draw_details(frame, view, program, known, details);
     }
-    frame.render_widget(Paragraph::new(keys(view)), foot);
+    frame.render_widget(Paragraph::new(keys(view, width)), foot);
     if view.has_help {
         draw_help(frame);
     }
 }
 
-fn summary(view: &View, rows: &[&Program]) -> Line<'static> {
-    let under: Vec<&&Program> = rows
-        .iter()
-        .filter(|p| !matches!(p.state, State::Other | State::Hidden | State::Ended))
-        .collect();
+fn summary(view: &View, rows: &[&Program], width: usize) -> Line<'static> {
+    let rows: Vec<&&Program> = rows.iter().filter(|p| p.state != State::Ended).collect();
+    let is_under = |p: &&&&Program| !matches!(p.state, State::Other | State::Hidden);
+    let under: Vec<&&&Program> = rows.iter().filter(is_under).collect();
     let threads: u32 = under.iter().map(|p| p.threads).sum();
     let slots: u32 =
         under.iter().filter(|p| p.state == State::Active).filter_map(|p| p.slots).sum();
-    let cpu: f64 = rows.iter().filter(|p| is_worth_a_line(p)).map(|p| p.cpu_percent).sum();
+    let cpu: f64 = rows.iter().map(|p| p.cpu_percent).sum();
     let spin: f64 = rows.iter().filter_map(|p| p.spin_percent).sum();
-    let spin =
-        if view.no_sampling.is_some() { String::new() } else { format!(", {spin:.0} % spinning") };
-    let paused = if view.is_paused { "  PAUSED" } else { "" };
-    let text = format!(
-        "lissom: {} managed, {threads} threads on {slots} slots; CPU {cpu:.0} %{spin}{paused}",
-        ui::text::plural(under.len() as u64, "program")
-    );
-    Line::from(text).style(Style::new().add_modifier(Modifier::BOLD))
+    let mut parts = vec![format!("lissom: {} managed", plural(under.len() as u64, "program"))];
+    if view.is_paused {
+        parts.push("PAUSED".into());
+    }
+    parts.push(format!("CPU {cpu:.0} of {} %", 100 * view.cpus));
+    if view.no_sampling.is_none() {
+        parts.push(format!("{spin:.0} % in loops that wait"));
+    }
+    parts.push(format!("{} on {}", plural(threads.into(), "thread"), plural(slots.into(), "slot")));
+    Line::from(join_fitting(parts, "; ", width)).style(Style::new().add_modifier(Modifier::BOLD))
+}
+
+/// Join parts, up to the last one that fits in `width` columns.
+fn join_fitting(parts: Vec<String>, separator: &str, width: usize) -> String {
+    let mut text = String::new();
+    for part in parts {
+        let more = if text.is_empty() { part } else { format!("{separator}{part}") };
+        if text.chars().count() + more.chars().count() > width {
+            break;
+        }
+        text += &more;
+    }
+    text
 }
 
 fn draw_table(frame: &mut Frame, view: &View, rows: &[&Program], chosen: usize, area: Rect) {
@@ -68,18 +84,16 @@ fn draw_table(frame: &mut Frame, view: &View, rows: &[&Program], chosen: usize, 
         let line = Line::from(text);
         Cell::from(if column.is_left() { line } else { line.right_aligned() })
     };
-    let head = Column::ALL.map(|c| {
+    let columns = Column::fitting(area.width.into());
+    let head = columns.iter().map(|&(c, _)| {
         let style =
             if c == view.sort() { Modifier::REVERSED | Modifier::BOLD } else { Modifier::BOLD };
         align(c, c.head().into()).style(Style::new().add_modifier(style))
     });
-    let body =
-        rows.iter().map(|p| Row::new(Column::ALL.map(|c| align(c, c.cell(p)))).style(colour(p)));
-    let widths = Column::ALL.map(|c| match c {
-        // Names get the columns beyond 80.
-        Column::Program => Constraint::Min(c.width() as u16),
-        _ => Constraint::Length(c.width() as u16),
-    });
+    let body = rows
+        .iter()
+        .map(|p| Row::new(columns.iter().map(|&(c, _)| align(c, c.cell(p)))).style(colour(p)));
+    let widths = columns.iter().map(|&(_, width)| Constraint::Length(width as u16));
     let table = Table::new(body, widths)
         .header(Row::new(head))
         .column_spacing(1)
@@ -104,7 +118,7 @@ fn colour(p: &Program) -> Style {
 }
 
 fn draw_details(frame: &mut Frame, view: &View, program: &Program, known: &mut Places, area: Rect) {
-    let mut lines = text::details(program);
+    let mut lines = text::details(program, area.width.into());
     let is_there = program.state != State::Ended;
     if is_there {
         let sites = places::spin_sites(program, known, PLACES);
@@ -123,36 +137,36 @@ fn draw_details(frame: &mut Frame, view: &View, program: &Program, known: &mut P
     );
 }
 
-fn keys(view: &View) -> Line<'static> {
+fn keys(view: &View, width: usize) -> Line<'static> {
     if view.is_typing {
         return Line::from(format!("name or PID: {}_   Enter: apply  Esc: show all", view.filter));
     }
-    let key = |key: &'static str| Span::styled(key, Style::new().add_modifier(Modifier::BOLD));
-    let mut spans = if view.filter.is_empty() {
-        Vec::new()
-    } else {
-        vec![format!("filter: {}  ", view.filter).into(), key("Esc"), " all  ".into()]
-    };
-    spans.extend([
-        key("q"),
-        " quit  ".into(),
-        key("h"),
-        " help  ".into(),
-        key("< >"),
-        " sort  ".into(),
-        key("/"),
-        " filter  ".into(),
-        key("a"),
-        " lissom only  ".into(),
-        key("d"),
-        " details  ".into(),
-        key("Space"),
-        " pause".into(),
-    ]);
+    let mut spans: Vec<Span> = Vec::new();
+    if !view.filter.is_empty() {
+        spans.push(format!("filter: {}  ", view.filter).into());
+    }
+    let others = [
+        ("q", "quit"),
+        ("h", "help"),
+        ("< >", "sort"),
+        ("/", "filter"),
+        ("a", "lissom only"),
+        ("d", "details"),
+        ("Space", "pause"),
+    ];
+    let all = (!view.filter.is_empty()).then_some(("Esc", "all"));
+    for (key, action) in all.into_iter().chain(others) {
+        let used: usize = spans.iter().map(Span::width).sum();
+        if used + key.len() + 1 + action.len() > width {
+            break;
+        }
+        spans.push(Span::styled(key, Style::new().add_modifier(Modifier::BOLD)));
+        spans.push(format!(" {action}  ").into());
+    }
     Line::from(spans)
 }
 
-const HELP: &[&str] = &[
+const KEYS: &[&str] = &[
     "up down PgUp PgDn   select a program",
     "< > left right      sort by another column",
     "r                   reverse the order",
@@ -162,19 +176,18 @@ const HELP: &[&str] = &[
     "Space               pause or continue",
     "q, Esc, Ctrl-C      quit",
     "",
-    "RUN    threads that run or are ready",
-    "SPIN%  CPU time lost in loops that wait",
-    "THRT%  time stopped by a CPU quota",
-    "BLK/s  waits, SAV/s wakes without a system call",
-    "MIG/s  migrations between CPUs",
 ];
 
 fn draw_help(frame: &mut Frame) {
     let area = frame.area();
-    let (width, height) = (58.min(area.width), (HELP.len() as u16 + 2).min(area.height));
+    let lines: Vec<String> =
+        KEYS.iter().map(|line| (*line).to_string()).chain(text::legend()).collect();
+    let longest = lines.iter().map(|line| line.chars().count()).max().unwrap_or(0) as u16;
+    let (width, height) =
+        ((longest + 2).min(area.width), (lines.len() as u16 + 2).min(area.height));
     let middle = Rect { x: (area.width - width) / 2, y: (area.height - height) / 2, width, height };
     frame.render_widget(Clear, middle);
-    let lines: Vec<Line> = HELP.iter().map(|l| Line::from(*l)).collect();
+    let lines: Vec<Line> = lines.into_iter().map(Line::from).collect();
     frame.render_widget(
         Paragraph::new(lines).block(Block::bordered().title(" keys, columns ")),
         middle,
@@ -202,12 +215,32 @@ mod tests {
         let mut view = three();
         let text = screen(&mut view, 80, 24);
         assert!(text[0].starts_with("lissom: 2 programs managed"), "{text:#?}");
-        for column in Column::ALL {
+        for column in Column::ALL.into_iter().filter(|c| *c != Column::Command) {
             assert!(text[1].contains(column.head()), "{} in {}", column.head(), text[1]);
         }
         assert!(text[2].contains("solver") && text[2].contains("active"), "{text:#?}");
         assert!(text.iter().any(|l| l.contains("solver [10]")), "{text:#?}");
         assert!(text[23].starts_with("q quit"), "{text:#?}");
+    }
+
+    /// Lines with text of the whole screen, at widths that drop columns, fit, and show the command
+    /// line. LISSOM_TEST_UPDATE=1 writes the snapshots.
+    #[test]
+    fn snapshots() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/stat/top");
+        for width in [60, 80, 120, 200] {
+            let lines = screen(&mut three(), width, 22);
+            let text: String = lines
+                .iter()
+                .filter(|line| !line.is_empty())
+                .map(|line| format!("{line}\n"))
+                .collect();
+            let file = format!("{folder}/{width}.txt");
+            if std::env::var_os("LISSOM_TEST_UPDATE").is_some() {
+                std::fs::write(&file, &text).expect("a writable source tree");
+            }
+            assert_eq!(text, std::fs::read_to_string(&file).expect("a snapshot"), "{file}");
+        }
     }
 
     #[test]

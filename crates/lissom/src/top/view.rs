@@ -32,7 +32,11 @@ pub struct View {
     chosen: Option<(u32, u64)>,
     /// Rows of the table that fit on the screen, set by screen.rs.
     pub page: usize,
+    /// Columns that fit on the screen, set by screen.rs.
+    pub columns: Vec<Column>,
     pub no_sampling: Option<String>,
+    /// Online CPUs.
+    pub cpus: usize,
 }
 
 impl View {
@@ -50,7 +54,9 @@ impl View {
             has_help: false,
             chosen: None,
             page: 10,
+            columns: Column::ALL.into(),
             no_sampling,
+            cpus: os::process::online_count(),
         }
     }
 
@@ -158,9 +164,9 @@ impl View {
     }
 
     fn sort_by(&mut self, by: isize) {
-        let n = Column::ALL.len() as isize;
-        let now = Column::ALL.iter().position(|c| *c == self.sort).unwrap_or(0) as isize;
-        self.sort = Column::ALL[(now + by).rem_euclid(n) as usize];
+        let n = self.columns.len() as isize;
+        let now = self.columns.iter().position(|c| *c == self.sort).unwrap_or(0) as isize;
+        self.sort = self.columns[(now + by).rem_euclid(n) as usize];
         self.is_reversed = false;
     }
 }
@@ -175,8 +181,15 @@ pub mod tests {
         Program {
             pid,
             name: name.into(),
+            command: format!("/opt/{name} --steps=1000 input.txt"),
             state,
             cpu_percent,
+            machine_percent: cpu_percent / 2.0,
+            spin_percent: Some(cpu_percent / 10.0),
+            spin_error_percent: Some(cpu_percent / 50.0),
+            work_percent: Some(cpu_percent * 0.7),
+            undecided_percent: Some(0.0),
+            kernel_percent: cpu_percent * 0.2,
             threads: 4,
             slots: is_under.then_some(2),
             limit: is_under.then_some(2),
@@ -195,6 +208,7 @@ pub mod tests {
 
     pub fn three() -> View {
         let mut view = View::new(None);
+        view.cpus = 2;
         view.programs_are(vec![
             made_up(10, "solver", State::Active, 150.0),
             made_up(11, "shell", State::Other, 0.0),
@@ -215,8 +229,9 @@ pub mod tests {
         assert_eq!(pids(&view), [10, 12, 9]);
         press(&mut view, &[KeyCode::Char('r')]);
         assert_eq!(pids(&view), [9, 12, 10]);
+        // By SPIN%.
         press(&mut view, &[KeyCode::Right, KeyCode::Home, KeyCode::Char('a')]);
-        assert_eq!(pids(&view), [9, 10]);
+        assert_eq!(pids(&view), [10, 9]);
         press(
             &mut view,
             &[
