@@ -14,7 +14,7 @@ use super::spinning::Sampling;
 use super::threads::{Threads, Totals};
 use super::throttle::Throttling;
 use super::told::{Lock, Told};
-use super::waits::Waits;
+use super::waits::{BlockedIn, Waits};
 use os::process::have_runtime;
 
 /// Futexes kept of each program: as many as the runtime keeps.
@@ -51,9 +51,16 @@ pub struct Seen {
     pub runtime: Runtime,
     /// Spin samples since the last snapshot.
     pub spinning: Found,
-    /// Program outside lissom: number of scans since the watch began, and the futexes on which
-    /// threads were found waiting.
-    pub waits: Option<(u32, Vec<Lock>)>,
+    /// Program outside lissom: where threads were found waiting since the watch began.
+    pub waits: Option<Waiting>,
+}
+
+/// Waits of a program outside lissom.
+pub struct Waiting {
+    /// Number of scans.
+    pub looks: u32,
+    pub locks: Vec<Lock>,
+    pub blocked_in: Vec<BlockedIn>,
 }
 
 /// State of the runtime in a process.
@@ -212,8 +219,11 @@ impl Watch {
             is_frozen: matches!(&runtime, Runtime::Tells(told) if told.is_late()) && is_frozen(pid),
             runtime,
             spinning,
-            waits: (known.runtime == Presence::No)
-                .then(|| (known.waits.looks(), known.waits.hottest(MOST_LOCKS))),
+            waits: (known.runtime == Presence::No).then(|| Waiting {
+                looks: known.waits.looks(),
+                locks: known.waits.hottest(MOST_LOCKS),
+                blocked_in: known.waits.blocked_in(),
+            }),
         }
     }
 

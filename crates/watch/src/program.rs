@@ -9,6 +9,7 @@ use super::found::Found;
 use super::live::Trouble;
 use super::look::{Look, Runtime, Seen};
 use super::told::Lock;
+use super::waits::BlockedIn;
 use crate::stats::{Names, SpinLoop};
 
 /// Age of statistics from which the monitor counts as stuck. It writes ten times a second, and is
@@ -102,6 +103,8 @@ pub struct Program {
     pub blocks_per_s: Option<f64>,
     /// Futex wakes that needed no system call. Only known under lissom.
     pub wakes_saved_per_s: Option<f64>,
+    /// System calls in which threads waited since the watch began. Only known outside lissom.
+    pub blocked_in: Option<Vec<BlockedIn>>,
     /// Counters since the program began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counters: Option<Names>,
@@ -198,9 +201,10 @@ fn program(last: &Seen, now: &Seen, time: Duration, sums: &Sums) -> Program {
     let migrations = now.totals.migrations.zip(last.totals.migrations);
     let (state, why) = state(now);
     let (looks_at_locks, locks) = match &now.waits {
-        Some((looks, locks)) => (Some(*looks), locks.clone()),
+        Some(waits) => (Some(waits.looks), waits.locks.clone()),
         None => (None, told.map_or(Vec::new(), |t| t.locks.clone())),
     };
+    let blocked_in = now.waits.as_ref().map(|waits| waits.blocked_in.clone());
     Program {
         pid: now.pid,
         name: now.name.clone(),
@@ -233,6 +237,7 @@ fn program(last: &Seen, now: &Seen, time: Duration, sums: &Sums) -> Program {
         start_time: now.start_time,
         spinning: sums.spinning.clone(),
         user_share: sums.user_cpu.as_secs_f64() / sums.cpu.as_secs_f64().max(1e-6),
+        blocked_in,
         locks,
         looks_at_locks,
         loops: told.map_or(Vec::new(), |t| t.loops.clone()),

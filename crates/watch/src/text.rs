@@ -26,6 +26,9 @@ pub enum Column {
 /// Maximum length of a program's name: TASK_COMM_LEN without its NUL.
 const NAME: usize = 15;
 
+/// Maximum number of system calls in the details.
+const CALLS: usize = 5;
+
 /// Columns that narrow screens lack. The first ones go first.
 const DROPPED: [Column; 10] = [
     Column::Command,
@@ -222,6 +225,18 @@ pub fn details(p: &Program, width: usize) -> Vec<String> {
     if let Some(migrations) = p.migrations_per_s {
         say(format!("{} between CPUs a second", counted(migrations, "migration")));
     }
+    // Leave out calls that would show 0.0.
+    let blocked: Vec<String> = p
+        .blocked_in
+        .iter()
+        .flatten()
+        .filter(|b| b.threads >= 0.05)
+        .take(CALLS)
+        .map(|b| format!("{} {:.1}", b.call, b.threads))
+        .collect();
+    if !blocked.is_empty() {
+        say(format!("average number of threads that wait in system calls: {}", blocked.join(", ")));
+    }
     lines
 }
 
@@ -239,6 +254,9 @@ fn cpu_time(p: &Program) -> String {
     let (Some(spin), Some(error), Some(work), Some(undecided)) =
         (p.spin_percent, p.spin_error_percent, p.work_percent, p.undecided_percent)
     else {
+        if p.cpu_percent < 0.5 {
+            return total;
+        }
         let parts = [p.cpu_percent - p.kernel_percent, p.kernel_percent];
         let parts = rounded_parts(p.cpu_percent, &parts);
         return format!(
@@ -297,6 +315,7 @@ pub fn places(sites: &[SpinSite], locks: &[LockProfile]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::waits::BlockedIn;
 
     #[test]
     fn columns_that_fit() {
@@ -331,6 +350,11 @@ mod tests {
             blocks_per_s: Some(1.0),
             wakes_saved_per_s: Some(1234.0),
             migrations_per_s: Some(1.2),
+            blocked_in: Some(
+                [("futex", 3.0), ("read", 0.26), ("poll", 0.01)]
+                    .map(|(call, threads)| BlockedIn { call: call.into(), threads })
+                    .into(),
+            ),
             ..Program::default()
         };
         assert_eq!(
@@ -342,6 +366,7 @@ mod tests {
                 "  on average, 1.5 threads waited for a CPU",
                 "  1 wait and 1,234 wakes a second without a system call",
                 "  1 migration between CPUs a second",
+                "  average number of threads that wait in system calls: futex 3.0, read 0.3",
             ]
         );
         p.spin_percent = None;

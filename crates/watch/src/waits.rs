@@ -1,9 +1,12 @@
-//! Futexes on which threads wait, in programs outside lissom, by samples.
+//! System calls and futexes in which threads wait, in programs outside lissom, by samples.
 //! `/proc/PID/task/TID/syscall` shows the system call in which a thread is blocked.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::os::unix::fs::FileExt as _;
+
+use serde::Serialize;
+use syscalls::Sysno;
 
 use super::told::Lock;
 
@@ -17,7 +20,25 @@ const STACK_WORDS: usize = 48;
 #[derive(Default)]
 pub struct Waits {
     looks: u32,
+    /// Number of threads over all scans, by system call.
+    calls: BTreeMap<i64, u64>,
     futexes: HashMap<u64, Lock>,
+}
+
+/// A system call in which threads wait.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct BlockedIn {
+    pub call: String,
+    /// Average number of threads: the time that they waited in it, as a share of the elapsed time.
+    pub threads: f64,
+}
+
+/// A thread that is blocked in a system call.
+#[derive(Debug, PartialEq, Eq)]
+struct Blocked {
+    number: i64,
+    /// None: it waits for something else than a futex.
+    futex: Option<Waiter>,
 }
 
 /// A thread that is blocked on a futex.
@@ -36,7 +57,9 @@ impl Waits {
         self.looks += 1;
         for task in tasks.flatten() {
             let asked = fs::read_to_string(task.path().join("syscall"));
-            if let Some(waiter) = asked.ok().and_then(|text| waiter(&text)) {
+            let Some(blocked) = asked.ok().and_then(|text| blocked(&text)) else { continue };
+            *self.calls.entry(blocked.number).or_default() += 1;
+            if let Some(waiter) = blocked.futex {
                 self.add(pid, &waiter);
             }
         }
@@ -56,6 +79,18 @@ impl Waits {
         lock.waits += 1;
     }
 
+    /// Return the system calls, those with the most threads first.
+    pub fn blocked_in(&self) -> Vec<BlockedIn> {
+        let looks = f64::from(self.looks.max(1));
+        let mut calls: Vec<BlockedIn> = self
+            .calls
+            .iter()
+            .map(|(&number, &n)| BlockedIn { call: name(number), threads: n as f64 / looks })
+            .collect();
+        calls.sort_by(|a, b| b.threads.total_cmp(&a.threads));
+        calls
+    }
+
     pub fn looks(&self) -> u32 {
         self.looks
     }
@@ -70,14 +105,19 @@ impl Waits {
     }
 }
 
-/// Parse `NUMBER ARGUMENT... STACK INSTRUCTION`, with six arguments. None: the thread runs, or
-/// waits for something else.
-fn waiter(text: &str) -> Option<Waiter> {
+fn name(number: i64) -> String {
+    let known = usize::try_from(number).ok().and_then(Sysno::new);
+    known.map_or_else(|| format!("system call {number}"), |call| call.name().to_string())
+}
+
+/// Parse `NUMBER ARGUMENT... STACK INSTRUCTION`, with six arguments. None: the thread runs, or is
+/// not in a system call.
+fn blocked(text: &str) -> Option<Blocked> {
     let hex = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
     let mut words = text.split_whitespace();
     let number: i64 = words.next()?.parse().ok()?;
     let rest: Vec<u64> = words.map_while(hex).collect();
-    let [futex, operation, .., stack, instruction] = rest[..] else { return None };
+    let [futex, operation, _, _, _, _, stack, instruction] = rest[..] else { return None };
     let command = (operation as i32) & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
     let waits = [
         libc::FUTEX_WAIT,
@@ -87,7 +127,8 @@ fn waiter(text: &str) -> Option<Waiter> {
         libc::FUTEX_WAIT_REQUEUE_PI,
     ];
     let is_wait = number == libc::SYS_futex && waits.contains(&command);
-    (rest.len() == 8 && is_wait).then_some(Waiter { futex, stack, instruction })
+    let futex = is_wait.then_some(Waiter { futex, stack, instruction });
+    Some(Blocked { number, futex })
 }
 
 /// Read the stack from `address` on. Some words are addresses of code; places.rs finds these.
@@ -108,20 +149,18 @@ mod tests {
     #[test]
     fn what_the_kernel_writes() {
         let text = "202 0x55d0 0x189 0x0 0x0 0x0 0xffffffff 0x7ffc10 0x7f3b20\n";
-        assert_eq!(
-            waiter(text),
-            Some(Waiter { futex: 0x55d0, stack: 0x7ffc10, instruction: 0x7f3b20 })
-        );
-        for other in [
-            "running\n",
-            "-1 0x7ffc10 0x7f3b20\n",
-            "202 0x55d0 0x81 0x1 0x0 0x0 0x0 0x7ffc10 0x7f3b20\n", // a wake
-            "230 0x55d0 0x0 0x0 0x0 0x0 0x0 0x7ffc10 0x7f3b20\n",
-            "202 0x55d0 0x80",
-            "",
+        let futex = Waiter { futex: 0x55d0, stack: 0x7ffc10, instruction: 0x7f3b20 };
+        assert_eq!(blocked(text), Some(Blocked { number: 202, futex: Some(futex) }));
+        for (number, other) in [
+            (202, "202 0x55d0 0x81 0x1 0x0 0x0 0x0 0x7ffc10 0x7f3b20\n"), // a wake
+            (230, "230 0x55d0 0x0 0x0 0x0 0x0 0x0 0x7ffc10 0x7f3b20\n"),
         ] {
-            assert_eq!(waiter(other), None, "{other}");
+            assert_eq!(blocked(other), Some(Blocked { number, futex: None }), "{other}");
         }
+        for other in ["running\n", "-1 0x7ffc10 0x7f3b20\n", "202 0x55d0 0x80", ""] {
+            assert_eq!(blocked(other), None, "{other}");
+        }
+        assert_eq!([0, 202, 9999].map(name), ["read", "futex", "system call 9999"]);
     }
 
     #[test]
@@ -134,6 +173,19 @@ mod tests {
         (2..1000).for_each(|futex| add(&mut waits, futex));
         assert_eq!(waits.futexes.len(), KEPT);
         assert_eq!((waits.hottest(1)[0].address, waits.hottest(1)[0].waits), (1, 2));
+    }
+
+    /// A thread of this process that waits in a system call other than a futex's is found.
+    #[test]
+    fn other_calls() {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        let reading = std::thread::spawn(move || std::io::read_to_string(reader));
+        let mut waits = Waits::default();
+        while !waits.blocked_in().iter().any(|b| b.call == "read" && b.threads > 0.0) {
+            waits.look(std::process::id());
+        }
+        drop(writer);
+        assert!(reading.join().is_ok());
     }
 
     /// A waiting thread of this process is found.
