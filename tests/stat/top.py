@@ -23,8 +23,9 @@ class Terminal:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.environ["TERM"] = "xterm-256color"
+            # Before the program starts: it asks for the size only then, and when that changes.
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
             os.execv(command[0], command)
-        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", LINES, COLUMNS, 0, 0))
 
     def read(self, seconds):
         """What comes within that time. False: it has ended."""
@@ -66,7 +67,7 @@ def main():
     def row(lines):
         return [i for i, line in enumerate(lines[2:]) if line.lstrip().startswith(pid + " ")]
 
-    t = Terminal([lissom, "top", "--interval", "0.3"])
+    t = Terminal([lissom, "top", "--interval", "300ms"])
     t.wait_for(lambda lines: row(lines) and has("active")(lines), "the program")
     t.press("/" + name[:6] + "\r")
     t.wait_for(lambda lines: row(lines) == [0] and has("filter: " + name[:6])(lines), "the filter")

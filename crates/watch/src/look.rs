@@ -30,6 +30,8 @@ pub enum Which {
 /// One process in a snapshot.
 pub struct Seen {
     pub pid: u32,
+    /// When its CPU time was read: a snapshot of many programs takes a while.
+    pub at: Instant,
     /// In clock ticks since boot. Distinguishes processes with the same number.
     pub start_time: u64,
     pub name: String,
@@ -159,13 +161,14 @@ impl Watch {
         for process in self.processes()? {
             // Skip a process that ends meanwhile.
             let (Ok(stat), Ok(user)) = (process.stat(), process.uid()) else { continue };
+            let at = Instant::now();
             let is_kernels = stat.flags & StatFlags::PF_KTHREAD.bits() != 0;
             let is_others = self.user != 0 && self.user != user && self.which == Which::All;
             if is_kernels || is_others || stat.pid as u32 == std::process::id() {
                 continue;
             }
             let found = spinning.remove(&(stat.pid as u32)).unwrap_or_default();
-            programs.insert(stat.pid as u32, self.seen(&process, stat, user, found));
+            programs.insert(stat.pid as u32, self.seen(&process, stat, at, user, found));
         }
         let is_there =
             |pid: u32, start: u64| programs.get(&pid).is_some_and(|p: &Seen| p.start_time == start);
@@ -186,7 +189,14 @@ impl Watch {
         }
     }
 
-    fn seen(&mut self, process: &Process, stat: Stat, user: u32, spinning: Found) -> Seen {
+    fn seen(
+        &mut self,
+        process: &Process,
+        stat: Stat,
+        at: Instant,
+        user: u32,
+        spinning: Found,
+    ) -> Seen {
         let (pid, start_time) = (stat.pid as u32, stat.starttime);
         let ticks = procfs::ticks_per_second();
         let time = |in_ticks: u64| Duration::from_millis(in_ticks * 1000 / ticks);
@@ -207,6 +217,7 @@ impl Watch {
         let runtime = known.runtime(pid);
         Seen {
             pid,
+            at,
             start_time,
             name: ui::terminal::plain(&stat.comm),
             user,

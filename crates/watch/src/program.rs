@@ -150,7 +150,6 @@ pub struct Past(HashMap<(u32, u64), Sums>);
 impl Past {
     /// Return all programs of `now`, and those of `before` that have ended.
     pub fn programs(&mut self, before: &Look, now: &Look) -> Vec<Program> {
-        let time = now.at - before.at;
         let mut programs: Vec<Program> = Vec::new();
         for seen in now.programs.values() {
             let last = before.programs.get(&seen.pid).filter(|b| b.start_time == seen.start_time);
@@ -159,12 +158,12 @@ impl Past {
             sums.spinning.add(&seen.spinning);
             sums.cpu += seen.cpu.saturating_sub(last.cpu);
             sums.user_cpu += seen.user_cpu.saturating_sub(last.user_cpu);
-            programs.push(program(last, seen, time, sums));
+            programs.push(program(last, seen, sums));
         }
         let is_gone =
             |b: &&Seen| now.programs.get(&b.pid).is_none_or(|n| n.start_time != b.start_time);
         for seen in before.programs.values().filter(is_gone) {
-            let last = program(seen, seen, time, &Sums::default());
+            let last = program(seen, seen, &Sums::default());
             programs.push(Program {
                 state: State::Ended,
                 threads: 0,
@@ -181,8 +180,8 @@ impl Past {
     }
 }
 
-fn program(last: &Seen, now: &Seen, time: Duration, sums: &Sums) -> Program {
-    let seconds = time.as_secs_f64().max(1e-6);
+fn program(last: &Seen, now: &Seen, sums: &Sums) -> Program {
+    let seconds = (now.at - last.at).as_secs_f64().max(1e-6);
     let percent = |d: Duration| d.as_secs_f64() / seconds * 100.0;
     let (old, told) = (last.told(), now.told());
     let cpu_percent = percent(now.cpu.saturating_sub(last.cpu));
@@ -305,6 +304,7 @@ mod tests {
     fn seen(cpu_ms: u64, spinning: u32, throttled_ms: Option<u64>) -> Seen {
         Seen {
             pid: 7,
+            at: Instant::now(),
             start_time: 1,
             name: "solver".into(),
             user: 0,
@@ -322,6 +322,7 @@ mod tests {
     }
 
     fn look(at: Instant, seen: Option<Seen>) -> Look {
+        let seen = seen.map(|s| Seen { at, ..s });
         Look { at, programs: seen.into_iter().map(|s| (s.pid, s)).collect::<BTreeMap<_, _>>() }
     }
 

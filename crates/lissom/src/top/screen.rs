@@ -52,8 +52,9 @@ fn summary(view: &View, rows: &[&Program], width: usize) -> Line<'static> {
     let threads: u32 = under.iter().map(|p| p.threads).sum();
     let slots: u32 =
         under.iter().filter(|p| p.state == State::Active).filter_map(|p| p.slots).sum();
-    let cpu: f64 = rows.iter().map(|p| p.cpu_percent).sum();
-    let spin: f64 = rows.iter().filter_map(|p| p.spin_percent).sum();
+    // Not sum(): that of nothing is -0.
+    let cpu = rows.iter().fold(0.0, |sum, p| sum + p.cpu_percent);
+    let spin = rows.iter().filter_map(|p| p.spin_percent).fold(0.0, |sum, spin| sum + spin);
     let mut parts = vec![format!("lissom: {} managed", plural(under.len() as u64, "program"))];
     if view.is_paused {
         parts.push("PAUSED".into());
@@ -241,6 +242,12 @@ mod tests {
             }
             assert_eq!(text, std::fs::read_to_string(&file).expect("a snapshot"), "{file}");
         }
+    }
+
+    #[test]
+    fn nothing_is_zero() {
+        let text = screen(&mut View::new(None), 80, 24);
+        assert!(text[0].contains("CPU 0 of ") && text[0].contains("; 0 % in loops"), "{}", text[0]);
     }
 
     #[test]
