@@ -109,7 +109,7 @@ pub fn stat(args: &StatArgs) -> anyhow::Result<i32> {
     if args.once {
         let look = Watch::without_sampling(which).look()?;
         let programs = Past::default().programs(&look, &look);
-        let text = || text::table(&programs);
+        let text = || text::table(&programs, ui::terminal::columns());
         output.write(|| ui::output::json(&totals(&programs)), text)?;
         return Ok(exit_code(&args.pids, &programs, true));
     }
