@@ -13,6 +13,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 #include "activity.h"
+#include "state.bpf.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -102,14 +103,6 @@ static void set_runnable(struct thread *thread, __u32 runnable)
 static struct thread *thread_of(struct task_struct *task)
 {
     return task->flags & PF_KTHREAD ? NULL : bpf_task_storage_get(&threads, task, NULL, 0);
-}
-
-static __u32 state_of(struct task_struct *task)
-{
-    struct task_struct___state *old = (void *)task;
-    if (bpf_core_field_exists(old->state))
-        return old->state;
-    return task->__state;
 }
 
 /* Set up a slot for a process that has none. Returns false if there is no room. */

@@ -55,6 +55,7 @@ struct task_struct {
     int exit_state;
     int pid;
     int tgid;
+    char comm[16];
 };
 
 /* Before Linux 5.14. */

@@ -9,7 +9,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::os::fd::{AsRawFd as _, BorrowedFd};
 use std::os::unix::net::UnixStream;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -17,7 +17,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::time::{ClockId, clock_gettime};
 use perf_event::data::Record;
 use perf_event::events::Software;
-use perf_event::{Builder, SampleFlag, Sampler};
+use perf_event::{Builder, Clock, SampleFlag, Sampler};
 
 use super::found::{Found, Judged, Slot};
 use super::look::Which;
@@ -37,10 +37,26 @@ const BUDGET: Duration = Duration::from_millis(2);
 const REGISTERS: u64 = 0x3ff | 0xff << 16;
 const RSP: usize = 7;
 
-type Results = Arc<Mutex<HashMap<u32, Found>>>;
+#[derive(Default)]
+struct Results {
+    found: HashMap<u32, Found>,
+    /// None: not requested.
+    samples: Option<Vec<Sample>>,
+}
+
+/// A judged sample of a thread that ran code of its own.
+#[derive(Clone, Copy, Debug)]
+pub struct Sample {
+    pub pid: u32,
+    pub thread: u32,
+    /// In ns of CLOCK_MONOTONIC.
+    pub time: u64,
+    /// First instruction of the loop in which it waits. None: it does not wait.
+    pub head: Option<u64>,
+}
 
 pub struct Sampling {
-    results: Results,
+    results: Arc<Mutex<Results>>,
     /// Closing it ends the thread.
     end: Option<UnixStream>,
     thread: Option<JoinHandle<()>>,
@@ -49,6 +65,15 @@ pub struct Sampling {
 impl Sampling {
     /// Start to sample these programs on all online CPUs. Fails without the privileges.
     pub fn start(which: &Which) -> anyhow::Result<Sampling> {
+        Sampling::with(which, Results::default())
+    }
+
+    /// Do the same, and keep each judged sample for `samples`.
+    pub fn of_samples(which: &Which) -> anyhow::Result<Sampling> {
+        Sampling::with(which, Results { samples: Some(Vec::new()), ..Results::default() })
+    }
+
+    fn with(which: &Which, results: Results) -> anyhow::Result<Sampling> {
         let cpus = os::process::online_cpus().unwrap_or_else(|| vec![0]);
         let rate = RATE.min(RATE_OF_ALL / cpus.len() as u64).max(1);
         let mut samplers = Vec::new();
@@ -56,8 +81,9 @@ impl Sampling {
             let mut builder = Builder::new(Software::CPU_CLOCK);
             builder.any_pid().one_cpu(cpu as usize).sample_period(1_000_000_000 / rate);
             builder.exclude_kernel(true).exclude_hv(true).exclude_idle(true).wakeup_events(1);
+            builder.clockid(Clock::MONOTONIC);
             builder
-                .sample(SampleFlag::IP | SampleFlag::TID | SampleFlag::REGS_USER)
+                .sample(SampleFlag::IP | SampleFlag::TID | SampleFlag::TIME | SampleFlag::REGS_USER)
                 .sample_regs_user(REGISTERS);
             // 128 KiB hold 600 samples.
             let mut sampler = builder.build()?.sampled(32)?;
@@ -65,7 +91,7 @@ impl Sampling {
             samplers.push(sampler);
         }
         let (end, ended) = UnixStream::pair()?;
-        let results = Results::default();
+        let results = Arc::new(Mutex::new(results));
         let mut judging = Judging {
             samplers,
             only: match which {
@@ -83,8 +109,17 @@ impl Sampling {
 
     /// Return the results since the last call, by process. The current slot is not included.
     pub fn look(&mut self) -> HashMap<u32, Found> {
-        std::mem::take(&mut *self.results.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut lock(&self.results).found)
     }
+
+    /// Return the judged samples since the last call, in the order of each CPU.
+    pub fn samples(&mut self) -> Vec<Sample> {
+        lock(&self.results).samples.as_mut().map(std::mem::take).unwrap_or_default()
+    }
+}
+
+fn lock(results: &Mutex<Results>) -> MutexGuard<'_, Results> {
+    results.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Drop for Sampling {
@@ -100,7 +135,7 @@ struct Judging {
     samplers: Vec<Sampler>,
     only: Option<BTreeSet<u32>>,
     slots: HashMap<u32, Slot>,
-    results: Results,
+    results: Arc<Mutex<Results>>,
 }
 
 impl Judging {
@@ -130,7 +165,8 @@ impl Judging {
         for sampler in &mut self.samplers {
             let Some(record) = sampler.next_record() else { continue };
             any = true;
-            let Some(candidate) = record.parse_record().ok().and_then(|r| candidate(&r)) else {
+            let parsed = record.parse_record().ok().and_then(|r| candidate(&r));
+            let Some((candidate, time)) = parsed else {
                 continue;
             };
             if self.only.as_ref().is_some_and(|only| !only.contains(&candidate.pid)) {
@@ -146,15 +182,20 @@ impl Judging {
                 };
                 let position = (candidate.ip, candidate.registers[RSP] % 4096);
                 slot.judged.push((position, judged));
+                if let Some(samples) = &mut lock(&self.results).samples {
+                    let Candidate { pid, thread, .. } = candidate;
+                    let head = if let Judged::Waits(head) = judged { Some(head) } else { None };
+                    samples.push(Sample { pid, thread, time, head });
+                }
             }
         }
         any
     }
 
     fn end_slot(&mut self) {
-        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut results = lock(&self.results);
         self.slots.retain(|&pid, slot| {
-            let is_added = results.entry(pid).or_default().add_slot(slot);
+            let is_added = results.found.entry(pid).or_default().add_slot(slot);
             // Without verdicts, the samples belong to the next slot.
             !is_added && os::process::exists(pid)
         });
@@ -179,8 +220,9 @@ fn cpu_time() -> Duration {
     clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).map_or(Duration::ZERO, Duration::from)
 }
 
-/// Convert a sample. None: it has no user registers, or belongs to this process or the idle task.
-fn candidate(record: &Record) -> Option<Candidate> {
+/// Convert a sample, with its time. None: it has no user registers, or belongs to this process or
+/// the idle task.
+fn candidate(record: &Record) -> Option<(Candidate, u64)> {
     let Record::Sample(sample) = record else { return None };
     let (pid, thread) = (sample.pid()?, sample.tid()?);
     let r = &sample.regs_user()?.regs;
@@ -193,5 +235,5 @@ fn candidate(record: &Record) -> Option<Candidate> {
     registers[..8].copy_from_slice(&r[..8]);
     registers[8..16].copy_from_slice(&r[10..18]);
     registers[16..].copy_from_slice(&r[8..10]);
-    Some(Candidate { pid, thread, ip: registers[16], registers })
+    Some((Candidate { pid, thread, ip: registers[16], registers }, sample.time().unwrap_or(0)))
 }
