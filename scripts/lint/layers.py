@@ -34,7 +34,7 @@ CRATES = (
     ("lissom",),
 )
 
-VERBS = {"doctor", "gdb", "man", "manager", "run", "stat", "top"}
+VERBS = {"doctor", "gdb", "man", "manager", "record", "run", "stat", "top"}
 # These combine or test the verbs.
 ABOVE_VERBS = {"main", "cli", "man", "fuzz", "help_test"}
 

@@ -6,7 +6,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand};
 
 use crate::{doctor, gdb, run};
 #[cfg(feature = "monitor")]
-use crate::{manager, stat, top};
+use crate::{manager, record, stat, top};
 
 /// Run multithreaded programs fast, also when threads outnumber CPUs
 #[derive(Parser)]
@@ -32,6 +32,8 @@ pub enum Verb {
     Stat(stat::StatArgs),
     #[cfg(feature = "monitor")]
     Top(top::TopArgs),
+    #[cfg(feature = "monitor")]
+    Record(record::RecordArgs),
     #[cfg(feature = "bench")]
     Bench(Box<bench::BenchArgs>),
     #[cfg(feature = "bench")]

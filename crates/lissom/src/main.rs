@@ -11,6 +11,8 @@ mod help_test;
 mod man;
 #[cfg(feature = "monitor")]
 mod manager;
+#[cfg(feature = "monitor")]
+mod record;
 mod run;
 #[cfg(feature = "monitor")]
 mod stat;
@@ -54,6 +56,8 @@ fn dispatch() -> anyhow::Result<i32> {
         cli::Verb::Stat(args) => return stat::stat(&args),
         #[cfg(feature = "monitor")]
         cli::Verb::Top(args) => return top::top(&args),
+        #[cfg(feature = "monitor")]
+        cli::Verb::Record(args) => return record::record(&args),
         #[cfg(feature = "kvm")]
         cli::Verb::Kvm(args) => return kvm::kvm(args),
         #[cfg(feature = "sched")]

@@ -20,7 +20,7 @@ pub fn exit(mut error: clap::Error) -> ! {
     let (option, value) = (text(ContextKind::InvalidArg), text(ContextKind::InvalidValue));
     let verb = text(ContextKind::InvalidSubcommand);
     if let (ErrorKind::UnknownArgument, Some("--pid" | "-p")) = (error.kind(), option.as_deref())
-        && let Some(verb @ ("stat" | "top")) = std::env::args().nth(1).as_deref()
+        && let Some(verb @ ("stat" | "top" | "record")) = std::env::args().nth(1).as_deref()
     {
         let text = format!("process IDs have no option: write lissom {verb} PID");
         clap::Error::raw(ErrorKind::UnknownArgument, text + "\n").exit();
