@@ -9,15 +9,16 @@ use serde_json::{Value, json};
 use ui::exit::Failure;
 use ui::output::Json;
 
+use super::advice::{self, Advice};
 use super::child;
 use super::command::{shown, words};
-use super::harness::{BOUND, Cell, Group, Measured, SECONDS, Scenario, Spread, State};
+use super::harness::{BOUND, Cell, Group, Measured, NATIVE, SECONDS, Scenario, Spread, State};
 use super::report::Report;
 use super::table::number;
+use super::ways::{self, Way};
 use super::{Bench, Common, EXIT_CODES, Session, table};
 use os::program;
 use runtime::knobs;
-use runtime::options::Switch;
 use ui::text::{plural, wrap};
 
 /// Name of this benchmark in the JSON.
@@ -27,9 +28,10 @@ pub const NAME: &str = "program";
 #[derive(Args)]
 #[command(after_long_help = EXIT_CODES)]
 pub struct AbArgs {
-    /// Ways to switch between threads to measure, besides native
-    #[arg(long, value_enum, value_name = "LIST", value_delimiter = ',', default_value = "auto")]
-    switch: Vec<Switch>,
+    /// Ways to run CMD under lissom, besides native [default: auto, and where they can help
+    /// visible-cpus and omp-team]. Ways in LIST are always measured
+    #[arg(long, visible_alias = "switch", value_enum, value_name = "LIST", value_delimiter = ',')]
+    ways: Vec<Way>,
 
     /// Environment variables that set CMD's number of threads: OMP_NUM_THREADS, RAYON_NUM_THREADS,
     /// ... Adds the column `bound`, CMD natively with one thread per CPU: the time that lissom aims
@@ -87,7 +89,7 @@ fn environment() -> Vec<OsString> {
 }
 
 /// Build the columns. `settings`: environment variables of CMD, as NAME=value.
-fn scenarios(args: &AbArgs, common: &Common, cpus: u32, settings: &[OsString]) -> Vec<Scenario> {
+fn scenarios(args: &AbArgs, cpus: u32, settings: &[OsString]) -> Vec<Scenario> {
     let around = |more: Vec<OsString>| -> Vec<OsString> {
         if settings.is_empty() && more.is_empty() {
             return vec![];
@@ -105,12 +107,28 @@ fn scenarios(args: &AbArgs, common: &Common, cpus: u32, settings: &[OsString]) -
             Some((around(set.collect()), args.command.clone()))
         }
     };
-    let mut list =
-        super::scenarios(0, bound.is_some().then_some(cpus), common, |_| args.command.clone());
-    list.iter_mut().for_each(|scenario| scenario.around = around(vec![]));
-    if let Some((around, command)) = bound {
-        (list[0].around, list[0].command) = (around, command);
+    let native = Scenario::of(NATIVE, None, args.command.clone());
+    let bound =
+        bound.map(|(around, command)| Scenario { around, ..Scenario::of(BOUND, None, command) });
+    let managed = ways(args, settings).into_iter().unique().map(|way| Scenario {
+        around: around(way.variable().into_iter().collect()),
+        ..Scenario::of(way.name(), Some(way.switch()), args.command.clone())
+    });
+    let native = Scenario { around: around(vec![]), ..native };
+    bound.into_iter().chain([native]).chain(managed).collect()
+}
+
+/// Return the ways to measure: those of --ways, or all that may help.
+fn ways(args: &AbArgs, settings: &[OsString]) -> Vec<Way> {
+    if !args.ways.is_empty() {
+        return args.ways.clone();
     }
+    let mut list = vec![Way::Auto];
+    if ways::sees_too_many_cpus(settings) {
+        list.push(Way::VisibleCpus);
+    }
+    // `leave_out` removes it again.
+    list.push(Way::OmpTeam);
     list
 }
 
@@ -123,7 +141,6 @@ pub fn common(args: &AbArgs) -> anyhow::Result<Common> {
     };
     program::find(name, std::env::var_os("PATH").as_deref())?;
     Ok(Common {
-        switch: args.switch.clone(),
         runs: args.runs,
         json: args.json.clone(),
         markdown: args.markdown.clone(),
@@ -131,11 +148,15 @@ pub fn common(args: &AbArgs) -> anyhow::Result<Common> {
     })
 }
 
-pub fn prepare(args: &AbArgs, common: &Common, session: &Session) -> anyhow::Result<Bench> {
+pub fn prepare(args: &AbArgs, session: &Session) -> anyhow::Result<Bench> {
     let name = Path::new(&args.command[0]);
+    let path = program::find(&args.command[0], std::env::var_os("PATH").as_deref())?;
+    let omp_is_known = !args.ways.is_empty() || ways::needs_openmp(&path);
     let group = Group {
         workload: name.file_name().unwrap_or(name.as_os_str()).to_string_lossy().into_owned(),
-        scenarios: scenarios(args, common, session.cpus(), &environment()),
+        scenarios: scenarios(args, session.cpus(), &environment()),
+        tried: args.ways.is_empty().then_some(Way::OmpTeam.name()),
+        leave_out: (!omp_is_known).then_some(ways::leave_out),
         ..Group::of(SECONDS)
     };
     Ok(Bench {
@@ -148,8 +169,15 @@ pub fn prepare(args: &AbArgs, common: &Common, session: &Session) -> anyhow::Res
             "threads_env": args.threads_env,
         }),
         summary: Some(|groups| groups.iter().flat_map(notes).collect()),
+        advise: Some(advise),
         ..Bench::default()
     })
+}
+
+fn advise(groups: &[Measured], parameters: &Value) -> Option<Advice> {
+    let command = parameters["command"].as_array()?;
+    let words: Vec<String> = command.iter().filter_map(|w| Some(w.as_str()?.into())).collect();
+    advice::advise(groups.first()?, &words)
 }
 
 /// Describe what lissom did, from the statistics of the warm-up.
@@ -202,11 +230,11 @@ pub fn text(report: &Report) -> String {
         return table::close(lines, &table::notes(report));
     };
     let has_bound = group.cell(BOUND).is_some();
-    let mut head = format!("\n{:8}{:>20}", "", "seconds");
+    let mut head = format!("\n{:13}{:>18}", "", "seconds");
     if has_bound {
         head += &format!("{:>18}", "x bound");
     }
-    head += &format!("{:>18}{:>8}{:>8}", "x native", "CPUs", "sw/s");
+    head += &format!("{:>18}{:>7}{:>6}", "x native", "CPUs", "sw/s");
     lines.push(head);
     for cell in &group.cells {
         lines.push(row(cell, has_bound));
@@ -218,7 +246,10 @@ pub fn text(report: &Report) -> String {
         0,
     ));
     lines.extend(group.cells.iter().filter_map(verdict).flat_map(|v| wrap(&v, "", 0)));
-    table::close(lines, &table::notes(report))
+    let text = table::close(lines, &table::notes(report));
+    let advice = report.advice.iter().flat_map(|advice| &advice.lines);
+    let lines: Vec<String> = advice.flat_map(|line| wrap(line, "", 2)).collect();
+    if lines.is_empty() { text } else { format!("{text}\n{}\n", lines.join("\n")) }
 }
 
 fn row(cell: &Cell, has_bound: bool) -> String {
@@ -228,7 +259,7 @@ fn row(cell: &Cell, has_bound: bool) -> String {
         State::Timeout => "timeout".into(),
         State::Failed => "failed".into(),
     };
-    let mut row = format!("{:8}{value:>20}", cell.scenario);
+    let mut row = format!("{:13}{value:>18}", cell.scenario);
     if has_bound {
         row += &format!("{:>18}", shown(cell.to_bound));
     }
@@ -238,7 +269,7 @@ fn row(cell: &Cell, has_bound: bool) -> String {
     };
     let cpus = over(&|s| s.process.cpus_used);
     let switches = over(&|s| s.process.context_switches as f64 / s.process.seconds.max(1e-9));
-    row += &format!("{:>18}{cpus:>8}{switches:>8}", shown(cell.to_native));
+    row += &format!("{:>18}{cpus:>7}{switches:>6}", shown(cell.to_native));
     row.trim_end().into()
 }
 
@@ -278,26 +309,26 @@ mod tests {
 
     fn columns(line: &str) -> Vec<(String, Vec<String>)> {
         let args = Line::try_parse_from(line.split(' ')).expect("good options").args;
-        let common = Common { switch: args.switch.clone(), ..Common::default() };
-        let list = scenarios(&args, &common, 4, &["OMP_X=1".into()]);
+        let list = scenarios(&args, 4, &["OMP_X=1".into()]);
         let all = |s: &Scenario| shown(s.around.iter().chain(&s.command));
         list.iter().map(|s| (s.name.to_string(), all(s))).collect()
     }
 
     #[test]
     fn the_bound_is_there_if_it_is_known() {
-        let names = |line| columns(line).into_iter().map(|c| c.0).collect::<Vec<_>>();
-        assert_eq!(names("bench -- sleep 1"), ["native", "auto"]);
-        assert_eq!(
-            names("bench --switch user,kernel,user -- sleep 1"),
-            ["native", "user", "kernel"]
-        );
+        // Whether visible-cpus is there depends on the machine.
+        let names = |line| {
+            let names = columns(line).into_iter().map(|c| c.0);
+            names.filter(|name| name != "visible-cpus").collect::<Vec<_>>()
+        };
+        assert_eq!(names("bench -- sleep 1"), ["native", "auto", "omp-team"]);
+        assert_eq!(names("bench --ways user,kernel,user -- sleep 1"), ["native", "user", "kernel"]);
         let list = columns("bench --threads-env OMP_NUM_THREADS,N -- sleep 1");
         assert_eq!(list[0].1, ["env", "OMP_X=1", "OMP_NUM_THREADS=4", "N=4", "sleep", "1"]);
         assert_eq!(list[1].1, ["env", "OMP_X=1", "sleep", "1"]);
         let args = ["bench", "--bound", "run -t {cpus}", "--", "run"];
         let args = Line::try_parse_from(args).expect("good options").args;
-        assert_eq!(scenarios(&args, &Common::default(), 4, &[])[0].command[2], "run -t 4");
+        assert_eq!(scenarios(&args, 4, &[])[0].command[2], "run -t 4");
     }
 
     #[test]

@@ -5,10 +5,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
+use super::Session;
 use super::child::{Ended, Exited, Running};
 use super::counters::Process;
 use super::harness::{Outcome, Ran, Sample, State};
-use super::{Session, native_because};
+use super::statistics::native_because;
 use os::process;
 
 /// Why a run does not count. As an error, it ends only this run.
@@ -74,7 +75,7 @@ impl Session {
     pub fn ran(&self, outcome: Outcome, watched: bool) -> Ran {
         let statistics = watched.then(|| self.statistics()).flatten();
         let native_because = statistics.as_ref().and_then(native_because);
-        Ran { outcome, statistics, native_because, counted: None }
+        Ran { statistics, native_because, ..Ran::of(outcome) }
     }
 }
 

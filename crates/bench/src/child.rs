@@ -5,6 +5,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, Permissions};
+use std::hash::{DefaultHasher, Hasher as _};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -172,6 +173,22 @@ pub struct Exited {
     pub ended: Ended,
     pub seconds: f64,
     pub used: Used,
+    pub printed: Printed,
+}
+
+/// Length and hash of a standard output, to compare outputs byte by byte.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Printed {
+    pub bytes: usize,
+    hash: u64,
+}
+
+impl Printed {
+    pub fn of(output: &[u8]) -> Printed {
+        let mut hasher = DefaultHasher::new();
+        hasher.write(output);
+        Printed { bytes: output.len(), hash: hasher.finish() }
+    }
 }
 
 impl Running {
@@ -224,8 +241,10 @@ impl Running {
         assert!(!self.is_reaped);
         let Some((status, used)) = self.reap(libc::WNOHANG)? else { return Ok(None) };
         let seconds = self.seconds();
+        let output = fs::read(&self.out)?;
+        let printed = Printed::of(&output);
         let ended = if status.success() {
-            Ended::Well(String::from_utf8_lossy(&fs::read(&self.out)?).into_owned())
+            Ended::Well(String::from_utf8_lossy(&output).into_owned())
         } else {
             let said = fs::read(&self.err).unwrap_or_default();
             let said = String::from_utf8_lossy(&said);
@@ -233,7 +252,7 @@ impl Running {
             let why = format!("{}: {last}", describe(status));
             Ended::Badly(why.trim_end_matches(": ").to_string())
         };
-        Ok(Some(Exited { ended, seconds, used }))
+        Ok(Some(Exited { ended, seconds, used, printed }))
     }
 
     /// Kill the program's process group. Returns the CPU seconds that the program used.

@@ -10,6 +10,7 @@ use serde_json::Value;
 pub use study::format::{BOUND, Counted, NATIVE};
 pub use ui::number::Spread;
 
+use super::child::Printed;
 use super::command;
 use super::counters::Process;
 
@@ -65,6 +66,10 @@ pub struct Group {
     pub beside: Option<Beside>,
     /// Time limit in seconds, if the metric is seconds: the lower limit of a killed run's time.
     pub limit: Option<f64>,
+    /// Decide before the warm-up of a scenario whether to leave it out, by the cells before it.
+    pub leave_out: Option<fn(&str, &[Cell]) -> bool>,
+    /// Scenario that was not asked for, and in which the program may fail or hang.
+    pub tried: Option<&'static str>,
     pub scenarios: Vec<Scenario>,
 }
 
@@ -92,8 +97,15 @@ impl Group {
             environment: &[],
             beside: None,
             limit: None,
+            leave_out: None,
+            tried: None,
             scenarios: vec![],
         }
+    }
+
+    /// Return whether the scenario is only a try: if it fails, that is a result.
+    pub fn tries(&self, scenario: &Scenario) -> bool {
+        self.tried == Some(scenario.name)
     }
 
     /// Put words in front of all commands.
@@ -221,6 +233,12 @@ pub struct Cell {
     pub statistics: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub counted: Option<Counted>,
+    /// The outputs of all runs that succeeded, the warm-up included.
+    #[serde(skip)]
+    pub printed: Vec<Printed>,
+    /// `Group::tries` its scenario.
+    #[serde(skip)]
+    pub is_try: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize)]
@@ -260,10 +278,18 @@ pub struct Ran {
     pub statistics: Option<Value>,
     pub native_because: Option<String>,
     pub counted: Option<Counted>,
+    pub printed: Option<Printed>,
+}
+
+impl Ran {
+    pub fn of(outcome: Outcome) -> Ran {
+        Ran { outcome, statistics: None, native_because: None, counted: None, printed: None }
+    }
 }
 
 /// Measure a group: pilot runs, a warm-up and `rounds` rounds. Each round runs every scenario once
-/// (ABCD ABCD ...). A scenario that fails or exceeds its limit is left out of later rounds. `run`
+/// (ABCD ABCD ...). A scenario that fails or exceeds its limit is left out of later rounds; one
+/// that `leave_out` rejects has no cell. `run`
 /// receives the value of the program's option --rounds, if it has one; its errors end the
 /// measurement.
 pub fn measure<E>(
@@ -277,14 +303,24 @@ pub fn measure<E>(
             cell.pilot(effort, |rounds| run(scenario, Turn::Pilot, Some(rounds)))?;
         }
     }
+    let mut left_out = vec![false; cells.len()];
     for turn in std::iter::once(Turn::WarmUp).chain((1..=rounds).map(Turn::Round)) {
-        for (scenario, cell) in group.scenarios.iter().zip(&mut cells) {
-            if cell.state == State::Ok {
+        for (at, scenario) in group.scenarios.iter().enumerate() {
+            if turn == Turn::WarmUp
+                && group.leave_out.is_some_and(|f| f(scenario.name, &cells[..at]))
+            {
+                left_out[at] = true;
+            }
+            let cell = &mut cells[at];
+            cell.is_try = group.tries(scenario);
+            if cell.state == State::Ok && !left_out[at] {
                 let ran = run(scenario, turn, cell.rounds)?;
                 cell.take(ran, turn, scenario.effort.as_ref());
             }
         }
     }
+    let mut kept = left_out.iter().map(|left_out| !left_out);
+    cells.retain(|_| kept.next().unwrap_or(true));
     for cell in cells.iter_mut().filter(|c| c.state == State::Timeout && c.at_least.is_none()) {
         cell.at_least = group.limit;
     }
@@ -382,6 +418,7 @@ impl Cell {
         }
         match ran.outcome {
             Outcome::Done(sample) => {
+                self.printed.extend(ran.printed);
                 if turn != Turn::WarmUp {
                     self.samples.push(sample);
                 } else if let (Some(effort), Some(rounds)) = (effort, self.rounds) {

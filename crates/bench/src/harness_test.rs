@@ -24,7 +24,7 @@ fn done(value: f64) -> Ran {
         output: serde_json::json!({ "error": value }),
         process: Process::default(),
     };
-    Ran { outcome: Outcome::Done(sample), statistics: None, native_because: None, counted: None }
+    Ran::of(Outcome::Done(sample))
 }
 
 #[test]
@@ -92,8 +92,7 @@ fn a_program_that_is_killed_took_at_least_the_limit() {
 fn a_scenario_that_fails_is_not_tried_again_and_the_others_go_on() {
     let mut slow = 0;
     let measured = measure(&group(&[BOUND, NATIVE, "user"]), 3, |scenario, turn, _| {
-        let failed =
-            |outcome| Ran { outcome, statistics: None, native_because: None, counted: None };
+        let failed = Ran::of;
         Ok::<_, ()>(match (scenario.name, turn) {
             (NATIVE, _) => {
                 slow += 1;
@@ -156,7 +155,7 @@ fn with_rounds(seconds: impl Fn(&str, Turn) -> f64) -> (Measured, Vec<(&'static 
             process: Process::default(),
         };
         let outcome = if seconds > 20.0 { Outcome::Timeout } else { Outcome::Done(sample) };
-        Ok::<_, ()>(Ran { outcome, statistics: None, native_because: None, counted: None })
+        Ok::<_, ()>(Ran::of(outcome))
     });
     (measured.expect("no error"), order)
 }
@@ -194,4 +193,19 @@ fn what_is_not_done_within_the_limit_is_said() {
     let native = &measured.cells[1];
     assert_eq!((native.samples.len(), native.rounds), (1, Some(40)));
     assert_eq!(native.value.expect("a value").most, 62_500.0);
+}
+
+#[test]
+fn a_scenario_may_be_left_out_by_those_before_it() {
+    let leave_out = |name: &str, before: &[Cell]| {
+        name == "user" && before.iter().any(|cell| cell.samples.is_empty())
+    };
+    let group = Group { leave_out: Some(leave_out), ..group(&[NATIVE, "user", "auto"]) };
+    let mut runs = 0;
+    let measured = measure(&group, 2, |_, _, _| {
+        runs += 1;
+        Ok::<_, ()>(done(1.0))
+    });
+    let names: Vec<_> = measured.expect("no error").cells.iter().map(|c| c.scenario).collect();
+    assert_eq!((names, runs), (vec![NATIVE, "auto"], 6));
 }

@@ -5,6 +5,7 @@
 
 mod ab;
 mod adapt;
+mod advice;
 mod background;
 mod beside;
 mod child;
@@ -41,11 +42,13 @@ mod server;
 mod smt;
 mod specificity;
 mod spin;
+mod statistics;
 mod switch;
 mod sync;
 mod table;
 mod version;
 mod watch;
+mod ways;
 mod workload;
 
 use std::cell::RefCell;
@@ -73,6 +76,7 @@ use output::Outputs;
 use progress::Progress;
 use report::{Options, Report};
 use runtime::options::Switch;
+use statistics::waits;
 use watch::{Watch, Watched};
 
 pub use host::study;
@@ -215,6 +219,7 @@ fn is_wanted(asked: &[String], name: &str) -> bool {
 const STATISTICS: &str = "statistics.json";
 
 type Summary = fn(&[harness::Measured]) -> Vec<String>;
+type Advise = fn(&[harness::Measured], &Value) -> Option<advice::Advice>;
 
 /// A prepared benchmark.
 #[derive(Default)]
@@ -228,6 +233,8 @@ struct Bench {
     notes: Vec<String>,
     /// Derive more notes from the results.
     summary: Option<Summary>,
+    /// Derive an advice from the results.
+    advise: Option<Advise>,
 }
 
 /// State that all runs of this process share.
@@ -257,7 +264,7 @@ fn scenarios(
 pub fn bench(args: &BenchArgs) -> anyhow::Result<i32> {
     let Some(what) = &args.what else {
         let measure =
-            |common| measure_and_report(&common, |session| ab::prepare(&args.ab, &common, session));
+            |common| measure_and_report(&common, |session| ab::prepare(&args.ab, session));
         return ended(ab::common(&args.ab).and_then(measure));
     };
     ended(match what {
@@ -311,6 +318,7 @@ fn measure_and_report(
     let beside_others = common.hog || bench.groups.iter().any(|g| g.beside.is_some());
     let mut notes = bench.notes;
     notes.extend(bench.summary.map(|of| of(&groups)).unwrap_or_default());
+    let advice = bench.advise.and_then(|advise| advise(&groups, &bench.parameters));
     let report = Report {
         version: env!("CARGO_PKG_VERSION"),
         benchmark: bench.name,
@@ -327,6 +335,7 @@ fn measure_and_report(
         groups,
         watched,
         notes,
+        advice,
         interrupted,
     };
     let text = || match report.benchmark {
@@ -390,10 +399,19 @@ impl Session {
         let progress = RefCell::new(Progress::new(turns + bench.watches.len()));
         let (mut measured, mut watched) = (Vec::new(), Vec::new());
         for group in &bench.groups {
+            let mut native = None;
             let result = harness::measure(group, common.runs, |scenario, turn, rounds| {
                 progress.borrow_mut().show(group, scenario, turn, common.runs);
                 hogs.borrow_mut().check()?;
-                self.run(group, scenario, turn, rounds, limit)
+                let limit = match native.filter(|_| group.tries(scenario)) {
+                    Some(seconds) => limit.min(patience(seconds)),
+                    None => limit,
+                };
+                let ran = self.run(group, scenario, turn, rounds, limit)?;
+                if scenario.name == NATIVE {
+                    native = ran.counted.as_ref().map(|c| c.seconds).or(native);
+                }
+                anyhow::Ok(ran)
             });
             match interrupted(result)? {
                 Ok(group) => measured.push(group),
@@ -447,6 +465,7 @@ impl Session {
         drop(hogs);
         let process =
             exited.as_ref().map(|e| Process::new(e.seconds, &e.used, busy)).unwrap_or_default();
+        let printed = exited.as_ref().map(|e| e.printed);
         let mut outcome = match exited.map(|e| e.ended) {
             Some(Ended::Well(output)) => read(&output, group, process),
             Some(Ended::Badly(why)) => Outcome::Failed(why),
@@ -462,8 +481,14 @@ impl Session {
             migrations: migrations.as_mut().and_then(|m| m.read().ok()),
             waits: ran.statistics.as_ref().and_then(waits),
         });
-        Ok(Ran { counted, ..ran })
+        Ok(Ran { counted, printed, ..ran })
     }
+}
+
+/// Return the time after which a way that may hang is killed, if the program natively takes
+/// `seconds`.
+fn patience(seconds: f64) -> Duration {
+    Duration::from_secs_f64(10.0 * seconds + 5.0)
 }
 
 /// The complete results, and the signal that interrupted the measurement, if any.
@@ -497,34 +522,6 @@ fn read(output: &str, group: &Group, process: Process) -> Outcome {
     }
 }
 
-/// Return why lissom managed no process, from the output of `lissom run --stats=json`. Such a
-/// program runs natively, so its time says nothing about lissom.
-fn native_because(statistics: &Value) -> Option<String> {
-    let command = &statistics["command"]["native"];
-    if let Some(reason) = command.as_str() {
-        return Some(reason.into());
-    }
-    let processes = statistics["processes"].as_array()?;
-    if processes.iter().any(|p| p["state"] == "active") {
-        return None;
-    }
-    let reason = processes.iter().find_map(|p| p["reason"].as_str());
-    // A process with one thread has nothing to manage.
-    if reason.is_none() && processes.iter().any(|p| p["state"] == "single") {
-        return Some("its processes have one thread each".into());
-    }
-    Some(reason.unwrap_or("no process has reported").into())
-}
-
-/// Return how often threads waited for each other, by the runtime's counters: at futexes (blocked
-/// in user space, after a short spin, or in the kernel), and in loops that yielded.
-fn waits(statistics: &Value) -> Option<u64> {
-    let processes = statistics["processes"].as_array()?;
-    let names = ["blocks", "blocks_spun", "blocks_kernel", "parks"];
-    let counters = processes.iter().flat_map(|p| names.map(|name| &p["counters"][name]));
-    Some(counters.filter_map(Value::as_u64).sum())
-}
-
 /// Return the path of the program `name` in PATH.
 fn in_path(name: &str) -> Option<PathBuf> {
     os::program::find(name.as_ref(), std::env::var_os("PATH").as_deref()).ok()
@@ -550,7 +547,6 @@ fn with_cpus(name: &str, asked: &[u32], cpus: u32) -> String {
 mod tests {
     use super::*;
     use harness::Metric;
-    use serde_json::json;
 
     /// Create a session for tests that start programs.
     pub fn session() -> Session {
@@ -578,16 +574,5 @@ mod tests {
         assert_eq!(value("a warning\n{\"seconds\": 1.5}\n"), Ok(1.5));
         assert!(value("{\"second\": 1.5}").is_err_and(|e| e.contains("no seconds")));
         assert!(value("").is_err());
-    }
-
-    #[test]
-    fn runs_that_were_not_managed_are_noticed() {
-        let by_command = json!({ "command": { "native": "a static program" }, "processes": [] });
-        assert_eq!(native_because(&by_command), Some("a static program".into()));
-        let process = |state: &str| json!({ "state": state, "reason": "seccomp" });
-        let native = json!({ "command": { "native": null }, "processes": [process("native")] });
-        assert_eq!(native_because(&native), Some("seccomp".into()));
-        let one = json!({ "command": { "native": null }, "processes": [process("native"), process("active")] });
-        assert_eq!(native_because(&one), None);
     }
 }

@@ -28,6 +28,9 @@ pub fn render(report: &Report) -> String {
     for line in &report.noise {
         text.push_str(&format!("\n{line}\n"));
     }
+    if let Some(advice) = &report.advice {
+        advice.lines.iter().for_each(|line| text.push_str(&format!("\n{line}\n")));
+    }
     text
 }
 

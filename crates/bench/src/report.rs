@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
+use super::advice::Advice;
 use super::harness::{Measured, State};
 use super::machine::Machine;
 use super::watch::{Watched, Watching};
@@ -21,6 +22,8 @@ pub struct Report {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub watched: Vec<Watched>,
     pub notes: Vec<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub advice: Option<Advice>,
     /// Reasons to doubt the numbers.
     pub noise: Vec<String>,
     /// The signal that interrupted the benchmark.
@@ -47,7 +50,7 @@ impl Report {
         if let Some(signal) = self.interrupted {
             return 128 + signal;
         }
-        let cells = || self.groups.iter().flat_map(|g| &g.cells);
+        let cells = || self.groups.iter().flat_map(|g| &g.cells).filter(|c| !c.is_try);
         let failed = cells().any(|c| c.state == State::Failed);
         let too_slow = cells().any(|c| c.state == State::Timeout && c.managed);
         let watched = self.watched.iter().any(|w| matches!(w.state, Watching::Failed));

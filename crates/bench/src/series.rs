@@ -56,12 +56,7 @@ pub mod tests {
             let output = output(scenario.name, if turn == Turn::Round(2) { 1.02 } else { 1.0 });
             let value = output[metric.field].as_f64().expect("a value");
             let sample = Sample { value, output, process: Default::default() };
-            Ok::<_, ()>(Ran {
-                outcome: Outcome::Done(sample),
-                statistics: None,
-                native_because: None,
-                counted: None,
-            })
+            Ok::<_, ()>(Ran::of(Outcome::Done(sample)))
         });
         measured.expect("no errors")
     }

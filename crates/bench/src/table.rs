@@ -139,6 +139,9 @@ pub fn notes(report: &Report) -> Vec<String> {
                     "{place}: {name} did not finish within {limit} s (--timeout), with {}: the value is a lower limit.",
                     plural(rounds, "round"),
                 )),
+                (State::Timeout, None) if cell.is_try => notes.push(format!(
+                    "{place}: {name} took 10 times as long as natively, and was killed."
+                )),
                 (State::Timeout, None) => notes
                     .push(format!("{place}: {name} took longer than {limit} s (--timeout) and was killed.")),
                 _ => {}
@@ -232,6 +235,7 @@ mod tests {
             groups: vec![group(128, cells)],
             watched: vec![],
             notes: vec![],
+            advice: None,
             noise: vec![],
             interrupted: Some(2),
         };

@@ -203,7 +203,7 @@ impl Watched {
     /// Add the counts of a run. Returns an error if they are meaningless.
     fn add(&mut self, output: &str, statistics: &Value, process: &str) -> Option<String> {
         let output: Option<Value> = serde_json::from_str(output.trim()).ok();
-        if let Some(why) = super::native_because(statistics) {
+        if let Some(why) = super::statistics::native_because(statistics) {
             return Some(format!("it ran natively: {why}"));
         }
         let (samples, waits) = match (self.what, &output) {

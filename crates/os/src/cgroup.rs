@@ -96,6 +96,12 @@ pub fn quota() -> Option<Limit<f64>> {
     quotas.min_by(|a, b| a.value.total_cmp(&b.value))
 }
 
+/// Return the number of threads that may run at once by the CPU quota: the quota, rounded up.
+/// None: there is no quota.
+pub fn quota_cpus() -> Option<usize> {
+    quota().map(|limit| limit.value.ceil().max(1.0) as usize)
+}
+
 /// Return the CPU quota of this very cgroup, in CPUs.
 pub fn quota_in(folder: &Path) -> Option<Limit<f64>> {
     let file = folder.join("cpu.max");

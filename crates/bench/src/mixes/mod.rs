@@ -346,7 +346,7 @@ impl Bench {
             }
         }
         let told = self.session.statistics().filter(|_| is_malleable);
-        if let Some(why) = told.as_ref().and_then(super::native_because) {
+        if let Some(why) = told.as_ref().and_then(super::statistics::native_because) {
             self.notes.push(format!("{name} runs natively even under lissom: {why}"));
         }
         Ok(())

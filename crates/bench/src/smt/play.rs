@@ -237,7 +237,8 @@ mod tests {
     fn a_load_may_say_when_it_worked() {
         let loaded = |text: &str| {
             let ended = Ended::Well(text.into());
-            (Exited { ended, seconds: 3.0, used: Used::default() }, 4.0)
+            let printed = super::super::super::child::Printed::of(b"");
+            (Exited { ended, seconds: 3.0, used: Used::default(), printed }, 4.0)
         };
         let own = "{\"seconds\": 0.5, \"reported_at\": 3.5}\n";
         assert_eq!(window(&loaded(own)), (3.0, 3.5));
