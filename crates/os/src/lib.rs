@@ -8,6 +8,7 @@ pub mod glibc;
 pub mod place;
 pub mod process;
 pub mod program;
+pub mod sched_ext;
 pub mod stop;
 pub mod supervise;
 pub mod symbol;

@@ -8,9 +8,10 @@ use libbpf_rs::btf::types::{DataSec, Struct, Var};
 use libbpf_rs::{Link, Map, MapCore, MapFlags, MapHandle, Object, ObjectBuilder, ProgramMut};
 use zerocopy::FromBytes as _;
 
-use super::kernel::{SchedExt, Types};
+use super::kernel::Types;
 use super::layout::{Config, Counts, Exit, Operations, State, Trial};
 use super::{branches, maps, vcpus};
+use os::sched_ext::SchedExt;
 
 /// Aligned for libbpf, which reads structures in place.
 #[repr(C, align(64))]

@@ -7,10 +7,10 @@ use anyhow::{Context as _, bail};
 use libbpf_rs::Link;
 
 use super::branches::{Counters, clock};
-use super::kernel::SchedExt;
 use super::layout::Detector;
 use super::load::Scheduler;
 use os::process;
+use os::sched_ext::SchedExt;
 
 /// The detector's program in bpf/scx_lissom.bpf.c.
 fn program_of(detector: Detector) -> &'static str {

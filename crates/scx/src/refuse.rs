@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 
 use anyhow::bail;
 
-use super::kernel::{SchedExt, Types};
+use super::kernel::Types;
 use super::scope::Only;
 use super::{find, limits, load};
+use os::sched_ext::SchedExt;
 
 /// Check that the kernel has sched_ext. Returns its state.
 pub fn kernel() -> anyhow::Result<SchedExt> {

@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use super::audit::Scans;
 use super::branches::Hardware;
 use super::find::{self, Running};
-use super::kernel::SchedExt;
 use super::layout::{Config, Counts, Detector, Site, SiteInfo};
 use super::{load, refuse, report, sites, stop};
 use os::place::Places;
 use os::process;
+use os::sched_ext::SchedExt;
 
 /// Show which sched_ext scheduler runs, and what lissom's has done
 ///

@@ -7,7 +7,8 @@ use clap::Args;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use super::{find, kernel::SchedExt, load, refuse};
+use super::{find, load, refuse};
+use os::sched_ext::SchedExt;
 
 /// Stop the scheduler of lissom sched start
 ///

@@ -7,6 +7,7 @@ use nix::sys::resource::{Resource, getrlimit};
 use super::Finding;
 use os::cgroup;
 use os::process;
+use ui::text::plural;
 
 /// Limits of fewer threads than this are reported.
 const MANY: u64 = 4096;
@@ -36,7 +37,7 @@ fn quota() -> Finding {
     let Some(limit) = cgroup::quota() else {
         return Finding::ok("CPU quota", "none in the visible cgroups");
     };
-    let slots = limit.value.ceil().max(1.0) as usize;
+    let slots = cgroup::quota_cpus().unwrap_or(1);
     let why = format!("{:.2} CPUs by {}", limit.value, limit.file.display());
     if slots >= process::allowed_cpus().len() {
         return Finding::ok("CPU quota", why);
@@ -44,8 +45,15 @@ fn quota() -> Finding {
     let setting = if limit.file.ends_with("cpu.max") { "max" } else { "-1" };
     Finding::limited(
         "CPU quota",
-        format!("{why}: at most {slots} threads run at once"),
-        format!("echo {setting} > {}", limit.file.display()),
+        format!(
+            "{why}: at most {} at once, but programs see more CPUs",
+            plural(slots as u64, "thread")
+        ),
+        format!(
+            "lissom run --visible-cpus=slots, if the program starts a thread for each CPU; or \
+             raise the quota: echo {setting} > {}",
+            limit.file.display()
+        ),
     )
 }
 

@@ -48,7 +48,7 @@ fn switched_off() -> Finding {
         let why = format!("LISSOM={} switches everything off", value.to_string_lossy());
         return Finding::off(what, why, "unset LISSOM");
     }
-    if std::env::var_os(abi::ENV_SWITCH).as_deref() == Some(OsStr::new("off")) {
+    if is_switched_off() {
         return Finding::off(what, "LISSOM_SWITCH=off preloads nothing", "unset LISSOM_SWITCH");
     }
     match std::env::var("LD_PRELOAD") {
@@ -57,6 +57,10 @@ fn switched_off() -> Finding {
         }
         _ => Finding::ok(what, "no variable switches lissom off"),
     }
+}
+
+fn is_switched_off() -> bool {
+    std::env::var_os(abi::ENV_SWITCH).as_deref() == Some(OsStr::new("off"))
 }
 
 fn kernel() -> Finding {
@@ -107,7 +111,7 @@ fn glibc() -> Finding {
             Finding::off("glibc", format!("version {text}"), wanted)
         }
         Ok(text) => Finding::ok("glibc", format!("version {text}")),
-        Err(reason) => Finding::off("glibc", reason, wanted),
+        Err(reason) => Finding::off("glibc", format!("no version found: {reason}"), wanted),
     }
 }
 
@@ -126,10 +130,7 @@ fn shadow_stacks(status: &str) -> Finding {
 fn seccomp(status: &str) -> Finding {
     match field(status, "Seccomp") {
         Some("1") => Finding::off("seccomp", "strict mode", "start it outside the sandbox"),
-        Some("2") => Finding::ok(
-            "seccomp",
-            "a filter is installed; the trial run below shows whether it matters",
-        ),
+        Some("2") => Finding::ok("seccomp", "a filter is installed"),
         _ => Finding::ok("seccomp", "no filter"),
     }
 }
@@ -202,7 +203,8 @@ fn runtime_file() -> Finding {
 }
 
 /// Run a program under lissom, and report the state of its runtime. The other findings give
-/// reasons; this one is the fact.
+/// reasons; this one is the fact. The variables that switch lissom off have a finding of their own,
+/// so the trial does not inherit them.
 fn trial_run() -> Finding {
     let what = "trial run";
     let trial = || -> io::Result<serde_json::Value> {
@@ -211,7 +213,10 @@ fn trial_run() -> Finding {
         command.args(["run", "--stats=json", "--"]).arg(program).args(arguments);
         // By default, the runtime does not begin in a program of one thread.
         command.env(abi::ENV_START, "now");
-        command.env_remove(abi::ENV_VERBOSE).stdin(Stdio::null());
+        command.env_remove(abi::ENV_VERBOSE).env_remove(abi::ENV_ENABLE).stdin(Stdio::null());
+        if is_switched_off() {
+            command.env_remove(abi::ENV_SWITCH);
+        }
         let output = command.output()?;
         if !output.status.success() {
             let said = String::from_utf8_lossy(&output.stderr);

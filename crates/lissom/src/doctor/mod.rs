@@ -2,6 +2,7 @@
 
 mod limits;
 mod machine;
+mod optional;
 mod patching;
 mod survey;
 mod switching;
@@ -14,22 +15,28 @@ use serde::Serialize;
 
 /// Check whether lissom would be active on this machine, and for a program
 ///
-/// Each line is ok, limited (lissom works, but with less effect) or off (programs run natively),
-/// with the reason and what would change it. Without CMD, only the machine is checked. Nothing is
-/// changed, except that the runtime is unpacked. CMD is not started: only its dynamic loader runs,
-/// to list its libraries.
+/// Each line is ok, limited (lissom works, but with less effect), off (programs run natively) or
+/// absent (a part that programs do not need), with the reason and what would change it. Without
+/// CMD, only the machine is checked. Nothing is changed, except that the runtime is unpacked. CMD
+/// is not started: only its dynamic loader runs, to list its libraries.
 #[derive(Args)]
 #[command(after_long_help = "\
-Exit code: 0 if lissom would be active, 1 if the program would run natively,
-2 if an option of lissom is wrong.
+Exit code: 0 if lissom would be active, 1 if programs, or CMD, would run
+natively, 2 if an option of lissom is wrong, 127 or 126 if CMD is not found or
+cannot be executed. Parts that are absent do not change it.
 
 Examples:
   lissom doctor
   lissom doctor -- ./solver
+  lissom doctor --quiet || echo 'programs would run natively'
   lissom doctor --json | jq '.machine[] | select(.state != \"ok\")'")]
 pub struct DoctorArgs {
     #[command(flatten)]
     pub json: ui::output::Json,
+
+    /// Print only lines that are limited or off: nothing if all is well. JSON has all lines
+    #[arg(short, long)]
+    pub quiet: bool,
 
     /// Program to check
     #[arg(value_name = "CMD", trailing_var_arg = true,
@@ -37,7 +44,7 @@ pub struct DoctorArgs {
     pub command: Vec<OsString>,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum State {
     Ok,
@@ -45,6 +52,8 @@ pub enum State {
     Limited,
     /// The program would run natively.
     Off,
+    /// A part that programs do not need is not there.
+    Absent,
 }
 
 impl State {
@@ -53,6 +62,7 @@ impl State {
             State::Ok => "ok",
             State::Limited => "limited",
             State::Off => "off",
+            State::Absent => "absent",
         }
     }
 }
@@ -79,6 +89,10 @@ impl Finding {
     pub fn off(what: &'static str, why: impl Into<String>, fix: impl Into<String>) -> Finding {
         Finding { what, state: State::Off, why: why.into(), fix: Some(fix.into()) }
     }
+
+    pub fn absent(what: &'static str, why: impl Into<String>, fix: impl Into<String>) -> Finding {
+        Finding { what, state: State::Absent, why: why.into(), fix: Some(fix.into()) }
+    }
 }
 
 #[derive(Serialize)]
@@ -86,18 +100,27 @@ struct Report {
     version: &'static str,
     active: bool,
     machine: Vec<Finding>,
+    #[serde(flatten)]
+    optional: optional::Optional,
     #[serde(skip_serializing_if = "Option::is_none")]
     program: Option<target::Target>,
 }
 
 pub fn doctor(args: &DoctorArgs) -> anyhow::Result<i32> {
     let output = args.json.open()?;
+    let program = args.command.first().map(|name| target::examine(name)).transpose()?;
     let machine = machine::findings();
-    let program = args.command.first().map(|name| target::examine(name));
     let findings = machine.iter().chain(program.iter().flat_map(|p| &p.findings));
     let active = findings.clone().all(|f| f.state != State::Off);
-    let report = Report { version: env!("CARGO_PKG_VERSION"), active, machine, program };
-    match output.write(|| ui::output::json(&report), || report.text()) {
+    let report = Report {
+        version: env!("CARGO_PKG_VERSION"),
+        active,
+        machine,
+        optional: optional::Optional::look(),
+        program,
+    };
+    let text = || if args.quiet { report.problems() } else { report.text() };
+    match output.write(|| ui::output::json(&report), text) {
         // The exit code is the verdict.
         Err(e) if ui::output::is_closed(&e) => {}
         done => done?,
@@ -106,9 +129,25 @@ pub fn doctor(args: &DoctorArgs) -> anyhow::Result<i32> {
 }
 
 impl Report {
+    /// Format the findings that are limited or off.
+    fn problems(&self) -> String {
+        let optional = self.optional.sections();
+        let findings = self
+            .machine
+            .iter()
+            .chain(optional.iter().flat_map(|(_, findings)| findings.iter()))
+            .chain(self.program.iter().flat_map(|p| &p.findings))
+            .filter(|f| matches!(f.state, State::Limited | State::Off));
+        findings.flat_map(finding_lines).map(|line| line + "\n").collect()
+    }
+
     fn text(&self) -> String {
         let mut lines = vec!["This machine".to_string()];
         lines.extend(self.machine.iter().flat_map(finding_lines));
+        for (title, findings) in self.optional.sections() {
+            lines.extend([String::new(), title.into()]);
+            lines.extend(findings.iter().flat_map(finding_lines));
+        }
         if let Some(program) = &self.program {
             lines.push(String::new());
             lines.push(program.name.clone());
@@ -118,8 +157,6 @@ impl Report {
         let whose = if self.program.is_some() { "this program" } else { "programs here" };
         lines.push(if self.active {
             format!("lissom would be active for {whose}.")
-        } else if self.program.as_ref().is_some_and(|p| p.is_missing) {
-            "lissom cannot start this program: see the line marked off.".to_string()
         } else {
             format!("lissom would run {whose} natively: see the lines marked off.")
         });

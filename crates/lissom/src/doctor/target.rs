@@ -9,18 +9,17 @@ use serde::Serialize;
 use super::Finding;
 use super::machine::version;
 use super::survey::{self, LeftAlone};
-use os::elf::{self, Kind};
+use os::elf::{self, Elf, Kind};
 use os::glibc::{greeting, list, listed_path, number};
 use os::program;
+use os::sched_ext::SchedExt;
 use runtime::knobs;
 use runtime::unpack;
+use ui::exit::Failure;
 
 #[derive(Serialize)]
 pub struct Target {
     pub name: String,
-    /// The program cannot be started.
-    #[serde(skip)]
-    pub is_missing: bool,
     pub findings: Vec<Finding>,
     objects: Vec<Object>,
 }
@@ -48,36 +47,27 @@ enum Loops {
     Static,
 }
 
-pub fn examine(name: &OsStr) -> Target {
+/// Fails if the program is not found or cannot be executed.
+pub fn examine(name: &OsStr) -> Result<Target, Failure> {
+    let path = program::find(name, std::env::var_os("PATH").as_deref())?;
     let mut target = Target {
         name: name.to_string_lossy().into_owned(),
-        is_missing: false,
         findings: Vec::new(),
         objects: Vec::new(),
-    };
-    let path = match program::find(name, std::env::var_os("PATH").as_deref()) {
-        Ok(path) => path,
-        Err(refused) => {
-            let (why, fix) =
-                refused.message.split_once("; ").unwrap_or((&refused.message, "give its path"));
-            target.findings.push(Finding::off("program", why, fix));
-            target.is_missing = true;
-            return target;
-        }
     };
     let program = program::inspect(&path);
     let chain: Vec<String> = program.chain.iter().map(|p| p.display().to_string()).collect();
     target.findings.push(Finding::ok("program", chain.join(", run by ")));
     let file = program.chain.last().unwrap_or(&path);
     if let Some(reason) = &program.native {
-        let fix = "none for this program; programs that it starts are judged separately";
+        let fix = instead(program.elf.as_ref(), SchedExt::now().is_some());
         target.findings.push(Finding::off("kind", reason.text.clone(), fix));
     }
-    let Some(elf) = &program.elf else { return target };
-    let Some(loader) = &elf.interpreter else { return target };
+    let Some(elf) = &program.elf else { return Ok(target) };
+    let Some(loader) = &elf.interpreter else { return Ok(target) };
     target.findings.push(Finding::ok("loader", loader.clone()));
     if program.native.is_some() {
-        return target;
+        return Ok(target);
     }
     if program::has_capabilities(file) {
         target
@@ -85,12 +75,24 @@ pub fn examine(name: &OsStr) -> Target {
             .push(Finding::ok("capabilities", "the file has some; LD_PRELOAD still works as root"));
     }
     if elf.shadow_stack {
-        target
-            .findings
-            .push(Finding::ok("shadow stacks", "it supports them; see above whether they are on"));
+        target.findings.push(Finding::ok("shadow stacks", "it supports them"));
     }
     objects(&mut target, file, Path::new(loader));
-    target
+    Ok(target)
+}
+
+/// Return what to do instead of preloading. `elf`: None if the kernel does not run the file on this
+/// machine, or it cannot be read. `has_sched_ext`: whether this kernel has it.
+fn instead(elf: Option<&Elf>, has_sched_ext: bool) -> String {
+    let Some(elf) = elf else {
+        return "none for this program; programs that it starts are judged separately".into();
+    };
+    let sched = match has_sched_ext {
+        true => "use lissom sched, which needs no preloading",
+        false => "use lissom sched, which needs no preloading, but a kernel with sched_ext",
+    };
+    let link = if elf.interpreter.is_none() { "link it dynamically, or " } else { "" };
+    format!("{link}{sched}; programs that it starts are judged separately")
 }
 
 /// Find the libraries that are loaded at start, and examine them. Runs only the system's own
@@ -310,6 +312,17 @@ mod tests {
         assert_eq!(of("a.out", b"\0__kmpc_dispatch_next_8u\0"), Some(Loops::Chunks));
         assert_eq!(of("/lib/libgomp.so.1", b"\0GOMP_loop_dynamic_next\0"), None);
         assert_eq!(of("a.out", b"\0malloc\0"), None);
+    }
+
+    #[test]
+    fn alternatives() {
+        let fixed = Elf::default();
+        let text = instead(Some(&fixed), true);
+        assert!(text.starts_with("link it dynamically, or use lissom sched"), "{text}");
+        let musl = Elf { interpreter: Some("/lib/ld-musl-x86_64.so.1".into()), ..Elf::default() };
+        let text = instead(Some(&musl), false);
+        assert!(text.starts_with("use lissom sched") && text.contains("sched_ext"), "{text}");
+        assert!(instead(None, true).starts_with("none"));
     }
 
     #[test]
