@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use libtest_mimic::{Arguments, Completion, Trial};
 use runner::case::{self, Case};
+use runner::inputs;
 use runner::outcome::{Outcomes, Skips};
 use runner::{requires, run};
 
@@ -34,6 +35,17 @@ fn main() -> ExitCode {
         Ok(read) => read,
         Err(message) => return refuse(&message),
     };
+    let path = root.join("tests/bad-inputs.txt");
+    let inputs = match inputs::File::read(&path) {
+        Ok(inputs) => inputs,
+        Err(message) => return refuse(&message),
+    };
+    if std::env::var_os("LISSOM_TEST_UPDATE").is_some() {
+        let written = inputs
+            .updated()
+            .and_then(|text| std::fs::write(&path, text).map_err(|e| e.to_string()));
+        return written.map_or_else(|message| refuse(&message), |()| ExitCode::SUCCESS);
+    }
     let exists = |name: &str| cases.iter().any(|c| format!("{}::{}", c.file, c.name) == name);
     if let Some(name) = skips.unknown(exists).first() {
         return refuse(&format!("tests/skips.tsv: there is no case {name}"));
@@ -51,7 +63,19 @@ fn main() -> ExitCode {
         .into_iter()
         .chain(alone)
         .flat_map(|case| trials(Arc::new(case), selection, &session));
-    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    let checks = inputs.inputs.into_iter().map(|input| {
+        let session = Arc::clone(&session);
+        Trial::ignorable_test(format!("bad-inputs::{}", input.command), move || {
+            if let Some(missing) = input.missing() {
+                return Ok(Completion::ignored_with(format!("needs {missing}")));
+            }
+            let _beside = session.machine.read().unwrap_or_else(PoisonError::into_inner);
+            input.check()?;
+            Ok(Completion::Completed)
+        })
+    });
+    let trials: Vec<Trial> = checks.chain(trials).collect();
+    let conclusion = libtest_mimic::run(&arguments, trials);
     if !arguments.list {
         let durations = run::target_dir().join("test-durations.tsv");
         if let Err(e) = session.outcomes.record(&durations) {

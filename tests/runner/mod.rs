@@ -5,6 +5,7 @@ pub mod beside;
 pub mod case;
 pub mod expect;
 pub mod hang;
+pub mod inputs;
 pub mod interrupt;
 pub mod outcome;
 pub mod programs;

@@ -385,10 +385,10 @@ fn shortened(text: &str) -> String {
 }
 
 /// The folder of one run: `work`, its working directory, and its outputs.
-struct Scratch(PathBuf);
+pub struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new() -> Result<Scratch, String> {
+    pub fn new() -> Result<Scratch, String> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let name = format!("case-{}-{count}", std::process::id());
@@ -407,7 +407,11 @@ impl Scratch {
         String::from_utf8_lossy(&fs::read(self.0.join(name)).unwrap_or_default()).into_owned()
     }
 
-    fn work(&self) -> PathBuf {
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    pub fn work(&self) -> PathBuf {
         self.0.join("work")
     }
 
@@ -420,7 +424,7 @@ impl Scratch {
         self.text("witness").lines().filter_map(parse).collect()
     }
 
-    fn remove(&self) {
+    pub fn remove(&self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }

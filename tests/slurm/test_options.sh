@@ -17,7 +17,8 @@ refused() {
     done
 }
 
-refused cpus=0 "invalid value '0'" 1..=1024 "see \`lissom run --help\`; separate options by commas"
+refused cpus=0 "invalid value '0'" "expected 1 to 1024" \
+    "see \`lissom run --help\`; separate options by commas"
 refused cpus "'--cpus <N>'"
 refused switch=fast 'possible values: auto, user, kernel, off'
 refused switch=auto,spin=maybe "'maybe'" 'possible values: auto, observe, off'

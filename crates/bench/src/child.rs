@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
@@ -43,7 +43,17 @@ impl Scratch {
         let mut folder = tempfile::Builder::new();
         folder.prefix("lissom-bench-").permissions(Permissions::from_mode(0o700));
         let made = folder.tempdir();
-        Ok(Scratch(made.context("cannot create a folder: TMPDIR must name a writable folder")?))
+        // tempfile's own error has a random name.
+        let made = made.map_err(|e| {
+            let text = e.to_string();
+            let cause = text.split(" at path ").next().unwrap_or(&text);
+            let parent = std::env::temp_dir();
+            anyhow!(
+                "cannot create a folder in {}: {cause}; set TMPDIR to another",
+                parent.display()
+            )
+        });
+        Ok(Scratch(made?))
     }
 
     pub fn path(&self) -> &Path {

@@ -92,7 +92,7 @@ fn schedule(text: &str) -> Result<String, String> {
         let (cpus, time) = step.split_once(':').map_or((step, None), |(c, t)| (c, Some(t)));
         let is_number = cpus.parse::<f64>().is_ok_and(|n| n > 0.0 && n < 1e6);
         match (is_number, time) {
-            (false, _) => Err("expected CPUS:TIME, separated by commas".into()),
+            (false, _) => Err("expected CPUS:TIME, with CPUS above 0, separated by commas".into()),
             (true, None) => Ok(cpus.into()),
             (true, Some(time)) => {
                 let seconds = ui::time::seconds(Unit::S, "1ms", "240h")(time)?;

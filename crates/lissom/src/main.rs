@@ -20,7 +20,8 @@ mod stat;
 mod top;
 mod usage;
 
-use anyhow::Context as _;
+use std::path::Path;
+
 use clap::Parser as _;
 
 /// Define the C entry point instead of Rust's. Rust's start-up ignores SIGPIPE, opens closed
@@ -33,6 +34,10 @@ pub extern "C" fn main(
 ) -> std::ffi::c_int {
     // A panic must not unwind into C. It has printed its message already.
     std::panic::catch_unwind(|| ui::exit::code(dispatch())).unwrap_or(70)
+}
+
+fn unwritable(folder: &Path, error: impl std::fmt::Display) -> anyhow::Error {
+    anyhow::anyhow!("cannot write to {}: {error:#}; pass a writable folder", folder.display())
 }
 
 fn dispatch() -> anyhow::Result<i32> {
@@ -69,10 +74,11 @@ fn dispatch() -> anyhow::Result<i32> {
             clap_complete::generate(args.shell, &mut cli::visible(), "lissom", &mut script);
             ui::output::print(&script)?;
         }
-        cli::Verb::Unpack { folder } => runtime::unpack::install(&folder)
-            .with_context(|| format!("cannot write to {}", folder.display()))?,
+        cli::Verb::Unpack { folder } => {
+            runtime::unpack::install(&folder).map_err(|e| unwritable(&folder, e))?
+        }
         cli::Verb::Man(cli::ManArgs { dir: Some(folder) }) => {
-            man::write(&folder).with_context(|| format!("cannot write to {}", folder.display()))?;
+            man::write(&folder).map_err(|e| unwritable(&folder, e))?;
         }
         cli::Verb::Man(_) => ui::output::print(&man::all()?)?,
     }

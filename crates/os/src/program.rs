@@ -17,6 +17,10 @@ use crate::process;
 
 /// Resolve a command name: by PATH, unless it contains a slash.
 pub fn find(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Failure> {
+    if name.is_empty() {
+        let message = "the name of the program is empty; pass the name or the path of one".into();
+        return Err(Failure { code: exit::NOT_FOUND, message });
+    }
     let shown = name.to_string_lossy();
     let is_variable = is_assignment(name.as_bytes());
     let set_it = format!("to set a variable, write env in front of {shown}");
@@ -32,24 +36,22 @@ pub fn find(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf, Failure> {
     // Shells have such a default if PATH is not set.
     let folders = path.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"));
     let mut refused = None;
-    if !name.is_empty() {
-        for folder in std::env::split_paths(folders) {
-            // An empty entry means the current folder.
-            let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
-            let candidate = folder.join(name);
-            match executable(&candidate) {
-                Ok(()) => return Ok(candidate),
-                // Not executable: a later folder may have another one.
-                Err(e) if e.code == exit::NOT_EXECUTABLE && !candidate.is_dir() => {
-                    refused = refused.or(Some(e))
-                }
-                Err(_) => {}
+    for folder in std::env::split_paths(folders) {
+        // An empty entry means the current folder.
+        let folder = if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder };
+        let candidate = folder.join(name);
+        match executable(&candidate) {
+            Ok(()) => return Ok(candidate),
+            // Not executable: a later folder may have another one.
+            Err(e) if e.code == exit::NOT_EXECUTABLE && !candidate.is_dir() => {
+                refused = refused.or(Some(e))
             }
+            Err(_) => {}
         }
     }
     Err(refused.unwrap_or_else(|| {
         let here = Path::new(".").join(name);
-        let fix = if !name.is_empty() && executable(&here).is_ok() {
+        let fix = if executable(&here).is_ok() {
             format!("to run the one in this folder, write ./{shown}")
         } else if is_variable {
             set_it
@@ -74,10 +76,10 @@ fn executable(path: &Path) -> Result<(), Failure> {
         Err(e) => return Err(cannot_execute(path, &e)),
     };
     if metadata.is_dir() {
-        return refuse(exit::NOT_EXECUTABLE, "is a folder, not a program".into());
+        return refuse(exit::NOT_EXECUTABLE, "is a folder, not a program; pass a program".into());
     }
     if !metadata.is_file() {
-        return refuse(exit::NOT_EXECUTABLE, "is not a regular file".into());
+        return refuse(exit::NOT_EXECUTABLE, "is not a regular file; pass a program".into());
     }
     if !may_execute(path) {
         let fix = if metadata.permissions().mode() & 0o111 == 0 {
@@ -108,9 +110,10 @@ pub fn cannot_execute(path: &Path, error: &io::Error) -> Failure {
             )
         }
         Some(libc::ENOENT) => (exit::NOT_FOUND, "not found; check the path".into()),
-        Some(libc::ENOTDIR) => {
-            (exit::NOT_FOUND, "not found: a part of the path is not a folder".into())
-        }
+        Some(libc::ENOTDIR) => (
+            exit::NOT_FOUND,
+            "not found: a part of the path is not a folder; check the path".into(),
+        ),
         Some(libc::EACCES) => (
             exit::NOT_EXECUTABLE,
             "permission denied; check the modes of the file and its folders".into(),

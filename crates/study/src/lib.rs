@@ -203,7 +203,10 @@ fn list(args: &ListArgs) -> anyhow::Result<i32> {
 
 fn run(args: &RunArgs, host: &Host) -> anyhow::Result<i32> {
     let wanted = is_wanted(&args.names, |_| true);
-    fs::create_dir_all(&args.output).with_context(|| args.output.display().to_string())?;
+    fs::create_dir_all(&args.output).map_err(|e| {
+        let folder = args.output.display();
+        anyhow::anyhow!("cannot create the folder {folder}: {e}; pass another one by --output")
+    })?;
     let file = args.output.join("results.json");
     let mut study = Study::read_or_empty(&file)?;
     let is_needed = |m: &&str| !(args.missing && study.measured.contains_key(*m));

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{Error, ErrorKind, Result, Write as _};
 use std::path::{Path, PathBuf};
 
+use crate::exit::Failure;
+
 /// Option of verbs that print one report.
 #[derive(clap::Args, Clone, Default)]
 pub struct Json {
@@ -32,7 +34,7 @@ impl Json {
 
     /// Create the file, if there is one. Call this before work that takes long, so that a wrong
     /// path fails at once.
-    pub fn open(&self) -> Result<Report> {
+    pub fn open(&self) -> std::result::Result<Report, Failure> {
         let path = self.json.as_deref().filter(|_| !self.is_alone());
         Ok(Report {
             is_alone: self.is_alone(),
@@ -72,7 +74,7 @@ impl JsonLines {
     }
 
     /// Create the file, if there is one. `Report::line` writes to it.
-    pub fn open(&self) -> Result<Report> {
+    pub fn open(&self) -> std::result::Result<Report, Failure> {
         self.option().open()
     }
 }
@@ -111,10 +113,13 @@ impl Report {
     }
 }
 
-/// Create the file of an option. The error names both.
-pub fn create(option: &str, path: &Path) -> Result<File> {
-    let cannot = |e| within(&format!("cannot create the file of {option} {}", path.display()), &e);
-    File::create(path).map_err(cannot)
+/// Create the file of an option. The error is wrong use, and names both.
+pub fn create(option: &str, path: &Path) -> std::result::Result<File, Failure> {
+    File::create(path).map_err(|e| {
+        let path = path.display();
+        let text = format!("cannot create the file of {option} {path}: {e}; pass a writable path");
+        Failure::wrong_use(text)
+    })
 }
 
 fn within(what: &str, e: &Error) -> Error {

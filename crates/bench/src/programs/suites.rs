@@ -145,14 +145,15 @@ pub const CATALOGUE: &str = "lissom-programs.json";
 pub fn catalogue(path: &Path) -> anyhow::Result<Vec<Ready>> {
     let file = if path.is_dir() { path.join(CATALOGUE) } else { path.to_path_buf() };
     let text = fs::read_to_string(&file).with_context(|| {
+        format!("cannot read the catalogue {} (--catalogue names it)", file.display())
+    })?;
+    let entries: Vec<Entry> = serde_json::from_str(&text).with_context(|| {
         format!(
-            "{}: expected a list [{{\"name\": ..., \"command\": [..., \"{{threads}}\"], \"kind\": \"none|blocking|spinning|\
-             mixed\", \"check\": ...}}]",
+            "{}: expected a list [{{\"name\": ..., \"command\": [..., \"{{threads}}\"], \
+             \"kind\": \"none|blocking|spinning|mixed\", \"check\": ...}}]",
             file.display()
         )
     })?;
-    let entries: Vec<Entry> =
-        serde_json::from_str(&text).with_context(|| file.display().to_string())?;
     // The parent of a bare file name would be empty.
     let file = std::path::absolute(&file)?;
     let folder = file.parent().unwrap_or(Path::new("/"));

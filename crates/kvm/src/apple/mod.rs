@@ -106,7 +106,7 @@ pub fn apple(args: &AppleArgs) -> anyhow::Result<i32> {
     if let (Some(lower), Some(upper)) = (args.lower, args.upper)
         && lower > upper
     {
-        let text = format!("--lower={lower} is above --upper={upper}");
+        let text = format!("--lower={lower} is above --upper={upper}: exchange them");
         return Err(Failure::wrong_use(text).into());
     }
     let mut output = args.json.open()?;

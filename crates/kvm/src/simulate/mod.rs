@@ -207,7 +207,7 @@ fn workload(name: &str) -> Result<&'static Workload, String> {
 pub fn simulate(args: SimulateArgs) -> anyhow::Result<i32> {
     if args.apple_lower > args.apple_upper {
         let (lower, upper) = (args.apple_lower, args.apple_upper);
-        let text = format!("--apple-lower={lower} is above --apple-upper={upper}");
+        let text = format!("--apple-lower={lower} is above --apple-upper={upper}: exchange them");
         return Err(Failure::wrong_use(text).into());
     }
     match args.figure {

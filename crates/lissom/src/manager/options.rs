@@ -86,7 +86,8 @@ fn given(list: &[(String, u32)], name: &str) -> Option<u32> {
 /// Parse `NAME=NUMBER`. The number is 1 to 10,000.
 fn named(text: &str) -> Result<(String, u32), String> {
     let (name, number) = text.rsplit_once('=').ok_or("expected NAME=NUMBER")?;
-    let number: u32 = number.parse().map_err(|_| format!("not a number: {number}"))?;
+    let number: u32 =
+        number.parse().map_err(|_| format!("expected a number in place of {number:?}"))?;
     if name.is_empty() || !(1..=10_000).contains(&number) {
         return Err("expected a name and a number from 1 to 10000".into());
     }

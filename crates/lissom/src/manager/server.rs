@@ -35,6 +35,9 @@ const MAX_PROGRAMS_OF_A_USER: usize = 1024;
 /// Maximum number of connected programs of all users.
 const MAX_PROGRAMS: usize = 8192;
 
+/// The remedy for a path that cannot be used.
+const ELSEWHERE: &str = "--socket=PATH names another path";
+
 /// Return the default path of the socket: LISSOM_MANAGER if set, otherwise a path to which the
 /// programs of this user connect, for root those of all users. Fails without XDG_RUNTIME_DIR.
 pub fn default_socket() -> anyhow::Result<PathBuf> {
@@ -135,13 +138,16 @@ impl Server {
             builder.recursive(true).mode(if is_root { 0o755 } else { 0o700 });
             builder
                 .create(folder)
-                .with_context(|| format!("cannot create {}", folder.display()))?;
+                .with_context(|| format!("cannot create {} ({ELSEWHERE})", folder.display()))?;
         }
         let lock = lock(path)?;
         // We hold the lock, so a manager that has ended left this socket.
         match fs::symlink_metadata(path) {
             Ok(about) if about.file_type().is_socket() => fs::remove_file(path)?,
-            Ok(_) => bail!("{} exists and is not a socket; remove it", path.display()),
+            Ok(_) => bail!(
+                "{} exists and is not a socket; remove it, or name another path by --socket",
+                path.display()
+            ),
             Err(_) => {}
         }
         let listener = socket::socket(
@@ -152,7 +158,7 @@ impl Server {
         )?;
         let bound =
             UnixAddr::new(path).and_then(|address| socket::bind(listener.as_raw_fd(), &address));
-        bound.with_context(|| format!("cannot listen at {}", path.display()))?;
+        bound.with_context(|| format!("cannot listen at {} ({ELSEWHERE})", path.display()))?;
         fs::set_permissions(path, Permissions::from_mode(if is_root { 0o666 } else { 0o600 }))?;
         socket::listen(&listener, Backlog::new(1024)?)?;
         Ok(Server {
@@ -306,7 +312,7 @@ fn lock(path: &Path) -> anyhow::Result<Flock<File>> {
     let path = path.with_extension("lock");
     // A user who can open the file, even only for reading, could hold the lock.
     let file = File::options().create(true).append(true).mode(0o600).open(&path);
-    let file = file.with_context(|| format!("cannot open {}", path.display()))?;
+    let file = file.with_context(|| format!("cannot open {} ({ELSEWHERE})", path.display()))?;
     file.set_permissions(Permissions::from_mode(0o600))?;
     Flock::lock(file, FlockArg::LockExclusiveNonblock).map_err(|(_, e)| match e {
         Errno::EWOULDBLOCK => {
