@@ -24,7 +24,8 @@ pub enum Output {
 
 #[derive(Serialize)]
 pub struct Advice {
-    /// The fastest way whose rounds all beat native and whose output is not wrong, or `native`.
+    /// The fastest way whose rounds all beat native and whose output is not wrong, or `native`. A
+    /// way with a danger also has to beat those without one in every round.
     pub way: &'static str,
     /// The command line of this way.
     pub command: Vec<String>,
@@ -86,9 +87,14 @@ pub fn advise(group: &Measured, command: &[String]) -> Option<Advice> {
         Output::Varies | Output::Empty => way.danger().is_none(),
     };
     let outputs = ways.iter().map(|(_, cell, output)| (cell.scenario, *output)).collect();
-    let Some((way, cell, output, ratio)) =
-        faster.iter().find(|(way, _, output, _)| is_right(*way, *output))
-    else {
+    let right = || faster.iter().filter(|(way, _, output, _)| is_right(*way, *output));
+    // A dangerous way has to beat a harmless one in every round.
+    let harmless = right().find(|(way, ..)| way.danger().is_none());
+    let beats_harmless =
+        |ratio: Spread| harmless.is_none_or(|(_, _, _, other)| ratio.most < other.least);
+    let chosen =
+        right().find(|(way, _, _, ratio)| way.danger().is_none() || beats_harmless(*ratio));
+    let Some((way, cell, output, ratio)) = chosen else {
         let why = match faster.first() {
             None if ways.iter().all(|(_, cell, _)| cell.native_because.is_some()) => {
                 "lissom leaves it native".to_string()
@@ -177,6 +183,9 @@ mod tests {
     fn the_fastest_way_with_the_same_output() {
         let auto = || cell("auto", [0.5, 0.6, 0.7], "1");
         let team = |output| cell("omp-team", [0.2, 0.3, 0.4], output);
+        // It is hardly faster than a way without a danger.
+        let equal = cell("omp-team", [0.3, 0.5, 0.7], "1");
+        assert_eq!(advice(vec![native("1"), auto(), equal]).map(|a| a.way), Some("auto"));
         let found = advice(vec![native("1"), auto(), team("1")]).expect("an advice");
         assert_eq!(found.way, "omp-team");
         assert_eq!(
