@@ -125,8 +125,9 @@ static const struct cpu_mask *set_as_read(const struct thread *t, const struct u
 {
     struct cpu_mask m = {0};
     uint64_t bytes = (uint64_t)r->rsi < sizeof m.word ? (uint64_t)r->rsi : sizeof m.word;
-    bool is_read = user_copy(t, m.word, (const void *)r->rdx, bytes) == 0;
-    return is_read && visible_is(&m) ? cpus_of_process() : NULL;
+    if (!visible_is_limited() || user_copy(t, m.word, (const void *)r->rdx, bytes))
+        return NULL;
+    return visible_is(&m) ? cpus_of_process() : NULL;
 }
 
 long attributes_set_affinity(struct thread *t, struct user_registers *r)

@@ -32,11 +32,16 @@ enum { FILES = sizeof files / sizeof *files, LONGEST = 32 /* path, with its NUL 
 
 static bool is_on, is_whole;
 
+bool visible_is_limited(void) { return is_on; }
+
+/* Set *m to the visible CPUs. Returns false if these are all CPUs of the process. */
 static bool visible_mask(struct cpu_mask *m)
 {
+    if (!is_on)
+        return false;
     *m = *cpus_of_process();
     uint32_t left = cpus_limit_last(is_whole);
-    if (!is_on || !m->bytes || left >= cpus_count(m))
+    if (!m->bytes || left >= cpus_count(m))
         return false;
     for (uint32_t i = 0; i < CPU_MASK_WORDS; i++) {
         uint64_t kept = 0;
@@ -55,7 +60,7 @@ static bool equal(const struct cpu_mask *a, const struct cpu_mask *b)
 void visible_limit(struct cpu_mask *m)
 {
     struct cpu_mask visible;
-    if (equal(m, cpus_of_process()) && visible_mask(&visible))
+    if (is_on && equal(m, cpus_of_process()) && visible_mask(&visible))
         *m = visible;
 }
 

@@ -16,6 +16,9 @@
  * CPU that a quota leaves. */
 void visible_begin(bool whole);
 
+/* Return whether the option is set. */
+bool visible_is_limited(void);
+
 /* Remove the CPUs from *m that the program is not to see, if *m is the process's mask. Other masks
  * are the program's own choice. */
 void visible_limit(struct cpu_mask *m);
