@@ -50,7 +50,7 @@ pub struct RunArgs {
     #[arg(long, value_enum, env = abi::ENV_SWITCH, hide_env_values = true)]
     pub switch: Option<Switch>,
 
-    /// What to do with threads that busy-wait in loops of the program [default: auto]
+    /// Detection of threads that busy-wait in loops of the program [default: auto]
     #[arg(long, value_enum, env = abi::ENV_SPIN, hide_env_values = true)]
     pub spin: Option<Spin>,
 
@@ -72,7 +72,7 @@ pub struct RunArgs {
           hide_env_values = true)]
     pub visible_cpus: Option<VisibleCpus>,
 
-    /// What to do with an idle CPU [default: haltpoll]. While other programs compete for the
+    /// Policy for an idle CPU [default: haltpoll]. While other programs compete for the
     /// CPUs, every policy releases it at once
     #[arg(long, value_enum, env = abi::ENV_IDLE, hide_env_values = true)]
     pub idle: Option<Idle>,
