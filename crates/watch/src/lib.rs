@@ -2,6 +2,7 @@
 //! and the manager's metrics.
 
 pub mod activity;
+mod bpf;
 mod found;
 mod freezer;
 pub mod live;

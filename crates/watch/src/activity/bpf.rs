@@ -10,13 +10,14 @@ use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::sync::atomic::{AtomicI32, AtomicI64, AtomicU32, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use libbpf_rs::{Iter, Link, Map, MapCore as _, Object, ObjectBuilder};
 use memmap2::{MmapOptions, MmapRaw};
 use procfs::process::Process;
 
 use super::sample::Seen;
 use super::vector::ActivityVector;
+use crate::bpf::{self, Aligned};
 use os::process;
 use os::process::has_runtime;
 
@@ -40,10 +41,6 @@ struct State {
     used: AtomicU32,
     lost: AtomicU32,
 }
-
-/// Alignment for the BPF object, because libbpf reads structures in place.
-#[repr(C, align(64))]
-struct Aligned<T: ?Sized>(T);
 
 static OBJECT: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/activity.bpf.o")));
@@ -115,15 +112,7 @@ impl Activity {
     /// Load and attach the BPF programs. Fails without privileges, on kernels older than 5.12 or
     /// without BTF (CONFIG_DEBUG_INFO_BTF), and outside the initial PID namespace.
     pub fn load() -> anyhow::Result<Activity> {
-        if !process::in_first_pid_namespace() {
-            bail!(
-                "BPF sees the process IDs of the initial PID namespace, and lissom runs in \
-                 another one"
-            );
-        }
-        if std::env::var_os("LISSOM_VERBOSE").is_none() {
-            libbpf_rs::set_print(None);
-        }
+        bpf::prepare()?;
         let processes = procfs::process::all_processes().context("cannot read /proc")?.count();
         let capacity = (4 * processes).clamp(4096, 65_536) as u32;
         let mut object = ObjectBuilder::default().open_memory(&OBJECT.0)?;

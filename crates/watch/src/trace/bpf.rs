@@ -12,6 +12,7 @@ use libbpf_rs::{Link, Map, MapCore as _, Object, ObjectBuilder, RingBuffer, Ring
 use memmap2::{MmapOptions, MmapRaw};
 
 use super::{Event, Futex, Name, Wait, Waker, What};
+use crate::bpf::{self, Aligned};
 use os::process;
 
 /// Layout of `struct record_event` in bpf/record.h, which documents the fields.
@@ -57,10 +58,6 @@ impl Shared {
     }
 }
 
-/// Alignment for the BPF object, because libbpf reads structures in place.
-#[repr(C, align(64))]
-struct Aligned<T: ?Sized>(T);
-
 static OBJECT: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/record.bpf.o")));
 
@@ -83,15 +80,7 @@ impl Tracing {
     /// Fails without privileges, on kernels older than 5.15 or without BTF
     /// (CONFIG_DEBUG_INFO_BTF), and outside the initial PID namespace.
     pub fn load() -> anyhow::Result<Tracing> {
-        if !process::in_first_pid_namespace() {
-            bail!(
-                "BPF sees the process IDs of the initial PID namespace, and lissom runs in \
-                 another one"
-            );
-        }
-        if std::env::var_os("LISSOM_VERBOSE").is_none() {
-            libbpf_rs::set_print(None);
-        }
+        bpf::prepare()?;
         let object = ObjectBuilder::default().open_memory(&OBJECT.0)?.load()?;
         let map = |name: &str| -> anyhow::Result<Map<'_>> {
             object
