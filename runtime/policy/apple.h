@@ -8,8 +8,8 @@
  * epoch had the least inefficiency. Units are the caller's (ns in the runtime, cycles in KVM).
  * Costs and time need the same unit only within a round.
  */
-#ifndef LISSOM_ADAPT_APPLE_H
-#define LISSOM_ADAPT_APPLE_H
+#ifndef LISSOM_APPLE_H
+#define LISSOM_APPLE_H
 
 #include <stdbool.h>
 #include <stdint.h>

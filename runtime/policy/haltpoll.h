@@ -7,8 +7,8 @@
  * a longer window catches more of them. A wait longer than the longest window is not worth polling
  * for.
  */
-#ifndef LISSOM_IDLE_HALTPOLL_H
-#define LISSOM_IDLE_HALTPOLL_H
+#ifndef LISSOM_HALTPOLL_H
+#define LISSOM_HALTPOLL_H
 
 #include <stdint.h>
 

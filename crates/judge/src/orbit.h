@@ -4,8 +4,8 @@
  * The interpreter of runtime/spin finds an orbit that may begin after the sample. So this file also
  * checks that the sample lies on the orbit.
  */
-#ifndef LISSOM_SCHED_ORBIT_H
-#define LISSOM_SCHED_ORBIT_H
+#ifndef LISSOM_ORBIT_H
+#define LISSOM_ORBIT_H
 
 #include "spin/interpret.h"
 
