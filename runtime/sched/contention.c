@@ -93,9 +93,9 @@ void contention_ask(void)
     bool guess = what & GUESS;
     if (!what)
         return;
-    if (!task_times(tid, &ran, &delay)) {
+    if (!task_times(tid, &ran, &delay)) { /* it has ended */
         if (!guess)
-            seen(tsc(), AVOID_US);
+            seen(tsc(), DOUBT_US);
         return;
     }
     bool known = asked[i].tid == tid;
