@@ -113,7 +113,7 @@ impl Live {
     }
 }
 
-fn is_monitor(task: &Path) -> bool {
+pub fn is_monitor(task: &Path) -> bool {
     fs::read_to_string(task.join("comm")).is_ok_and(|comm| comm.trim_end() == abi::MONITOR_NAME)
 }
 

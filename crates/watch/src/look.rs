@@ -53,14 +53,15 @@ pub struct Seen {
     pub runtime: Runtime,
     /// Spin samples since the last snapshot.
     pub spinning: Found,
-    /// Program outside lissom: where threads were found waiting since the watch began.
+    /// Where threads were found waiting since the watch began. None: it may not be inspected.
     pub waits: Option<Waiting>,
 }
 
-/// Waits of a program outside lissom.
+/// Waits of a program, by scans.
 pub struct Waiting {
     /// Number of scans.
     pub looks: u32,
+    /// Empty for a program under lissom: its runtime counts them.
     pub locks: Vec<Lock>,
     pub blocked_in: Vec<BlockedIn>,
 }
@@ -136,8 +137,7 @@ impl Watch {
         }
     }
 
-    /// Create a watch that costs less: it does not sample spinning, nor waits of programs outside
-    /// lissom.
+    /// Create a watch that costs less: it does not sample spinning or waits.
     pub fn without_sampling(which: Which) -> Watch {
         Watch {
             which,
@@ -206,11 +206,14 @@ impl Watch {
         let has_run = known.cpu != Some(cpu) || stat.state == 'R';
         if has_run {
             // After an exec, the process may be under lissom, or not any more.
-            known.runtime = presence(process);
+            let before = std::mem::replace(&mut known.runtime, presence(process));
+            if known.runtime != before {
+                known.waits = Waits::default();
+            }
             known.command = command(process);
             known.totals = known.threads.look(pid).unwrap_or(known.totals);
-            if self.looks_at_waits && known.runtime == Presence::No {
-                known.waits.look(pid);
+            if self.looks_at_waits {
+                known.look_at_waits(pid);
             }
         }
         known.cpu = Some(cpu);
@@ -230,7 +233,7 @@ impl Watch {
             is_frozen: matches!(&runtime, Runtime::Tells(told) if told.is_late()) && is_frozen(pid),
             runtime,
             spinning,
-            waits: (known.runtime == Presence::No).then(|| Waiting {
+            waits: (known.runtime != Presence::NotAllowed).then(|| Waiting {
                 looks: known.waits.looks(),
                 locks: known.waits.hottest(MOST_LOCKS),
                 blocked_in: known.waits.blocked_in(),
@@ -238,10 +241,10 @@ impl Watch {
         }
     }
 
-    /// Sample between snapshots on which futexes threads of programs outside lissom wait.
+    /// Sample between snapshots in which system calls and on which futexes threads wait.
     pub fn look_at_waits(&mut self) {
-        for (&(pid, _), known) in self.known.iter_mut().filter(|(_, k)| k.runtime == Presence::No) {
-            known.waits.look(pid);
+        for (&(pid, _), known) in &mut self.known {
+            known.look_at_waits(pid);
         }
     }
 }
@@ -259,6 +262,12 @@ fn presence(process: &Process) -> Presence {
 }
 
 impl Known {
+    fn look_at_waits(&mut self, pid: u32) {
+        if self.runtime != Presence::NotAllowed {
+            self.waits.look(pid, self.runtime == Presence::Yes);
+        }
+    }
+
     fn runtime(&mut self, pid: u32) -> Runtime {
         match self.runtime {
             Presence::No => return Runtime::None,

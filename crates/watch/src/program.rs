@@ -103,7 +103,8 @@ pub struct Program {
     pub blocks_per_s: Option<f64>,
     /// Futex wakes that needed no system call. Only known under lissom.
     pub wakes_saved_per_s: Option<f64>,
-    /// System calls in which threads waited since the watch began. Only known outside lissom.
+    /// System calls in which threads waited since the watch began. Without those for futexes if the
+    /// program is under lissom.
     pub blocked_in: Option<Vec<BlockedIn>>,
     /// Counters since the program began.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -199,9 +200,10 @@ fn program(last: &Seen, now: &Seen, sums: &Sums) -> Program {
     };
     let migrations = now.totals.migrations.zip(last.totals.migrations);
     let (state, why) = state(now);
-    let (looks_at_locks, locks) = match &now.waits {
-        Some(waits) => (Some(waits.looks), waits.locks.clone()),
-        None => (None, told.map_or(Vec::new(), |t| t.locks.clone())),
+    let (looks_at_locks, locks) = match (told, &now.waits) {
+        (Some(told), _) => (None, told.locks.clone()),
+        (None, Some(waits)) => (Some(waits.looks), waits.locks.clone()),
+        (None, None) => (None, Vec::new()),
     };
     let blocked_in = now.waits.as_ref().map(|waits| waits.blocked_in.clone());
     Program {

@@ -1,5 +1,6 @@
-//! System calls and futexes in which threads wait, in programs outside lissom, by samples.
-//! `/proc/PID/task/TID/syscall` shows the system call in which a thread is blocked.
+//! System calls and futexes in which threads wait, by samples. `/proc/PID/task/TID/syscall` shows
+//! the system call in which a thread is blocked. Under lissom, futex calls are left out: most are
+//! those of the runtime, which counts the program's waits itself.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -8,6 +9,7 @@ use std::os::unix::fs::FileExt as _;
 use serde::Serialize;
 use syscalls::Sysno;
 
+use super::live::is_monitor;
 use super::told::Lock;
 
 /// Futexes kept of a process. Those on the stacks of threads are many, and of no interest.
@@ -52,12 +54,16 @@ struct Waiter {
 impl Waits {
     /// Scan the threads of process `pid`. Costs about 10 us for each thread, and 20 for a new
     /// futex.
-    pub fn look(&mut self, pid: u32) {
+    pub fn look(&mut self, pid: u32, is_under_lissom: bool) {
         let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return };
         self.looks += 1;
         for task in tasks.flatten() {
             let asked = fs::read_to_string(task.path().join("syscall"));
             let Some(blocked) = asked.ok().and_then(|text| blocked(&text)) else { continue };
+            let is_futex = blocked.number == libc::SYS_futex;
+            if is_under_lissom && (is_futex || is_monitor(&task.path())) {
+                continue;
+            }
             *self.calls.entry(blocked.number).or_default() += 1;
             if let Some(waiter) = blocked.futex {
                 self.add(pid, &waiter);
@@ -182,7 +188,7 @@ mod tests {
         let reading = std::thread::spawn(move || std::io::read_to_string(reader));
         let mut waits = Waits::default();
         while !waits.blocked_in().iter().any(|b| b.call == "read" && b.threads > 0.0) {
-            waits.look(std::process::id());
+            waits.look(std::process::id(), false);
         }
         drop(writer);
         assert!(reading.join().is_ok());
@@ -199,7 +205,7 @@ mod tests {
         let address = std::ptr::from_ref(&pair.1) as u64;
         let mut waits = Waits::default();
         while !waits.hottest(KEPT).iter().any(|l| (address..address + 64).contains(&l.address)) {
-            waits.look(std::process::id());
+            waits.look(std::process::id(), false);
         }
         *pair.0.lock().expect("lock") = true;
         pair.1.notify_all();
