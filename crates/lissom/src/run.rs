@@ -195,7 +195,7 @@ fn with_flag(error: &clap::Error, arguments: &[OsString]) -> Option<Vec<OsString
     // Options of lissom come first: the first of these is not an argument of the program.
     let at = arguments.iter().position(|argument| old.iter().any(|o| argument == o))?;
     let which = usize::from(arguments[at] == old[1]);
-    eprintln!("lissom: {} is a form of older versions: write {}", old[which], new[which]);
+    ui::message!("lissom: {} is a form of older versions: write {}", old[which], new[which]);
     let mut arguments = arguments.to_vec();
     arguments[at] = new[which].into();
     Some(arguments)
@@ -224,7 +224,7 @@ pub fn run(args: RunArgs) -> anyhow::Result<i32> {
     let verbose = args.verbose || environment.get(abi::ENV_VERBOSE).is_some_and(is_on);
     let say = |text: &str| {
         if verbose {
-            eprintln!("lissom: {text}");
+            ui::message!("lissom: {text}");
         }
     };
 
@@ -487,7 +487,7 @@ fn with_stats(
     let region = Region::create();
     match &region {
         Ok(region) => environment.set(abi::ENV_STATS_FD, region.fd().as_raw_fd().to_string()),
-        Err(e) => eprintln!("lissom: no statistics: cannot allocate memory for them: {e}"),
+        Err(e) => ui::message!("lissom: no statistics: cannot allocate memory for them: {e}"),
     }
     let started = std::time::Instant::now();
     let outcome =
@@ -512,7 +512,7 @@ fn with_stats(
             });
         }
         if let Err(e) = written {
-            eprintln!("lissom: cannot write the statistics: {e}");
+            ui::message!("lissom: cannot write the statistics: {e}");
         }
     }
     Ok(outcome.pass_on())

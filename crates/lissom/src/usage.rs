@@ -78,7 +78,7 @@ pub fn exit(mut error: clap::Error) -> ! {
     {
         let arguments = std::env::args_os().skip(1);
         let command: Vec<_> = arguments.map(|a| a.to_string_lossy().into_owned()).collect();
-        eprintln!(
+        ui::message!(
             "error: {name} is a program: to run it under lissom, write\n\n  lissom run -- {}",
             command.join(" ")
         );

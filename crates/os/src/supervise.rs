@@ -66,7 +66,7 @@ pub fn supervise(program: impl FnOnce() -> Failure) -> io::Result<Outcome> {
             let _ = unsafe { signal(Signal::SIGCHLD, on_child) };
             let _ = before.thread_set_mask();
             let refused = program();
-            eprintln!("lissom: {}", refused.message);
+            ui::message!("lissom: {}", refused.message);
             // SAFETY: ends the child without running the parent's exit handlers a second time.
             unsafe { libc::_exit(refused.code) };
         }

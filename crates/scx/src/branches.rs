@@ -175,7 +175,7 @@ pub fn find(scheduler: &Scheduler, cpus: &[u32], source: Source) -> Result<Count
         let values = Trial::NAMES.iter().zip(trial.values());
         let text: Vec<String> =
             values.map(|(name, value)| format!("{name} {}", value as i64)).collect();
-        eprintln!("lissom: branch records of a test loop: {}", text.join(", "));
+        ui::message!("lissom: branch records of a test loop: {}", text.join(", "));
     }
     match trial.failure() {
         None => Ok(counters),

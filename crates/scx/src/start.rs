@@ -255,7 +255,7 @@ impl<'a> Daemon<'a> {
             scope.follow();
         }
         let cpus = process::online_cpus().map_or(0, |cpus| cpus.len());
-        eprintln!(
+        ui::message!(
             "lissom sched: running ({}, {cpus} CPU{}, {}{}{}{whom})",
             kernel::name(),
             if cpus == 1 { "" } else { "s" },
@@ -271,7 +271,7 @@ impl<'a> Daemon<'a> {
             && vcpus::is_kvm_loaded()
             && let Err(why) = &daemon.scheduler.vcpus
         {
-            eprintln!("lissom sched: spinning vCPUs are not detected: {why}");
+            ui::message!("lissom sched: spinning vCPUs are not detected: {why}");
         }
         Ok(daemon)
     }
@@ -389,7 +389,7 @@ impl<'a> Daemon<'a> {
             End::Limited(message) => (3, message.clone()),
             End::ByItself(exit) => (3, report::end_text(exit, self.args.timeout)),
         };
-        eprintln!("lissom sched: ended after {seconds:.1} s, {why}");
+        ui::message!("lissom sched: ended after {seconds:.1} s, {why}");
         let document = || {
             json!({
                 "ended": why, "seconds": thousandths(seconds), "exit_code": code,
@@ -401,7 +401,7 @@ impl<'a> Daemon<'a> {
         if !self.args.json.is_alone() {
             let mut lines = report::counts_table(&counts, seconds, &counts);
             lines.extend(scans.iter().flat_map(|s| s.table(PROGRAMS_TOLD)));
-            eprintln!("{}", lines.join("\n"));
+            ui::message!("{}", lines.join("\n"));
         }
         Ok(code)
     }
@@ -419,7 +419,7 @@ fn counters(scheduler: &Scheduler, args: &StartArgs) -> anyhow::Result<Option<Co
         Err(refusal) => refusal,
     };
     if args.fault == Some(Fault::Blind) {
-        eprintln!("lissom sched: fault: blind: {}", refusal.why);
+        ui::message!("lissom sched: fault: blind: {}", refusal.why);
         return Ok(Some(Counters::new(scheduler, source)?));
     }
     let needed = match args.detector {
@@ -431,7 +431,7 @@ fn counters(scheduler: &Scheduler, args: &StartArgs) -> anyhow::Result<Option<Co
         bail!("--detector {needed}: {} (--detector registers needs no counters)", refusal.why);
     }
     if refusal.is_odd {
-        eprintln!("lissom sched: not using last-branch records: {}", refusal.why);
+        ui::message!("lissom sched: not using last-branch records: {}", refusal.why);
     }
     Ok(None)
 }
@@ -454,6 +454,6 @@ fn put_first() {
     if let Err(error) = done
         && std::env::var_os("LISSOM_VERBOSE").is_some()
     {
-        eprintln!("lissom: running without real-time priority and locked memory: {error}");
+        ui::message!("lissom: running without real-time priority and locked memory: {error}");
     }
 }

@@ -105,7 +105,7 @@ pub fn status(args: &StatusArgs) -> anyhow::Result<i32> {
     let known = seen.as_ref().ok().and_then(Option::as_ref);
     output.write(|| ui::output::json(&document(Some(&now), known)), || table(&now, known))?;
     if let Err(error) = seen {
-        eprintln!("lissom: {error:#}");
+        ui::message!("lissom: {error:#}");
     }
     Ok(if is_ours { 0 } else { 1 })
 }

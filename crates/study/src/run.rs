@@ -32,7 +32,7 @@ pub fn run(
         let Some(measurement) = find(name) else { continue };
         let words = measurement.arguments(quick, host.cpus, suites);
         let shown = words.join(" ").trim_end_matches(" --json").to_string();
-        eprintln!("[{}/{}] {}: {}", i + 1, needed.len(), measurement.name, measurement.what);
+        ui::message!("[{}/{}] {}: {}", i + 1, needed.len(), measurement.name, measurement.what);
         let begun = Instant::now();
         let time =
             SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |d| d.as_secs());
@@ -46,12 +46,12 @@ pub fn run(
         };
         let error = report.is_none().then(|| failure(status, &said));
         if let Some(error) = &error {
-            eprintln!("  {error}");
+            ui::message!("  {error}");
         }
         let mut report = report.unwrap_or_default();
         store::prune(&mut report);
         let seconds = begun.elapsed().as_secs_f64();
-        eprintln!("  {seconds:.0} s");
+        ui::message!("  {seconds:.0} s");
         // Keep earlier complete results in preference to failed or interrupted ones.
         let keep = state != State::Failed
             && !(state == State::Interrupted && study.measured.contains_key(*name));

@@ -50,7 +50,7 @@ pub fn code(done: anyhow::Result<i32>) -> i32 {
     if is_closed(&error) {
         return 0;
     }
-    eprintln!("lissom: {error:#}");
+    crate::message!("lissom: {error:#}");
     error.downcast_ref::<Failure>().map_or(FAILED, |failure| failure.code)
 }
 

@@ -6,6 +6,21 @@ use std::path::{Path, PathBuf};
 
 use crate::exit::Failure;
 
+/// Print a line on standard error, with the arguments of `format!`. It is written at once, so that
+/// messages of several processes do not mix, and a closed standard error is no failure.
+#[macro_export]
+macro_rules! message {
+    ($($text:tt)*) => {
+        $crate::output::message(format!($($text)*))
+    };
+}
+
+/// Print the text and a line end on standard error in one write. Ignores failures.
+pub fn message(mut text: String) {
+    text.push('\n');
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
 /// Option of verbs that print one report.
 #[derive(clap::Args, Clone, Default)]
 pub struct Json {

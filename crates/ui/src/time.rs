@@ -36,7 +36,7 @@ pub fn parser(
         let (time, is_bare) = within(text, unit, least, most)?;
         if let Some(unit) = unit.filter(|_| is_bare && !time.is_zero()) {
             let name = unit.name();
-            eprintln!(
+            crate::message!(
                 "lissom: {text} has no unit and is taken as {text}{name}: write {text}{name}"
             );
         }

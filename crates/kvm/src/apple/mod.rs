@@ -186,7 +186,7 @@ fn announce(args: &AppleArgs, start: u32, limits: &Limits, module: &Module) {
     let unit = module.vendor.unit;
     if args.apply {
         let Limits { lower, upper, step, .. } = limits;
-        eprintln!(
+        ui::message!(
             "lissom: adapting windows from {lower} to {upper} {unit}, in steps of {step}, \
              until the end"
         );
@@ -194,7 +194,7 @@ fn announce(args: &AppleArgs, start: u32, limits: &Limits, module: &Module) {
         let mut apple = Apple::new(*limits, start);
         // Equal waste in all epochs, so that the base does not move.
         let (first, second, third) = (apple.threshold(), apple.epoch(1, 1), apple.epoch(1, 1));
-        eprintln!(
+        ui::message!(
             "lissom: nothing is changed; --apply would try {first}, {second} and {third} {unit} \
              first"
         );
@@ -225,7 +225,7 @@ impl Control<'_> {
         }
         let is_there = |pid: &i32| snapshot.vms.iter().any(|vm| vm.pid == *pid);
         for pid in self.machines.keys().filter(|pid| self.args.vm.contains(pid) && !is_there(pid)) {
-            eprintln!("lissom: the VM of process {pid} has ended");
+            ui::message!("lissom: the VM of process {pid} has ended");
         }
         self.machines.retain(|pid, _| is_there(pid));
         let is_wanted = |pid| self.args.vm.is_empty() || self.args.vm.contains(&pid);
@@ -259,7 +259,7 @@ impl Control<'_> {
             let Counters { entries, applied, .. } = *counters;
             let is_set = self.args.apply && vm.window.is_some() && apple.rounds().0 > 0;
             if is_set && applied < entries / 2 && self.unheeded.insert(vm.pid) {
-                eprintln!(
+                ui::message!(
                     "lissom: the window was set in only {applied} of {entries} entries of process {}: \
                      it may have no effect",
                     vm.pid
@@ -284,7 +284,7 @@ fn set(device: &mut Device, pid: i32, window: u32, held: &mut BTreeSet<i32>) -> 
         Some(Errno::ESRCH | Errno::EOPNOTSUPP) => Ok(()),
         Some(Errno::EBUSY) => {
             if held.insert(pid) {
-                eprintln!("lissom: skipping process {pid}: another program has set its window");
+                ui::message!("lissom: skipping process {pid}: another program has set its window");
             }
             Ok(())
         }

@@ -136,7 +136,7 @@ pub fn auto(args: &AutoArgs) -> anyhow::Result<()> {
     if is_restored && !done.as_ref().is_err_and(ui::exit::is_closed) {
         let text = format!("{NAME} is {original} again");
         match args.json.is_alone() {
-            true => eprintln!("lissom: {text}"),
+            true => ui::message!("lissom: {text}"),
             false => say(&format!("{text}\n"))?,
         }
     }

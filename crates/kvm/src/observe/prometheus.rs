@@ -61,7 +61,7 @@ impl Exporter {
             Place::File(path) => Target::Text(Some(path.clone()), registry),
             Place::Server(address) => {
                 let endpoint = Endpoint::serve(*address, registry)?;
-                eprintln!("lissom: serving http://{}/metrics", endpoint.address());
+                ui::message!("lissom: serving http://{}/metrics", endpoint.address());
                 Target::Server(endpoint)
             }
         };

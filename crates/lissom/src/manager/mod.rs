@@ -232,7 +232,7 @@ fn observe(args: &ManagerArgs) -> anyhow::Result<()> {
 
 fn announce(metrics: SocketAddr, args: &ManagerArgs) {
     if !args.quiet {
-        eprintln!("lissom: metrics at http://{metrics}/metrics");
+        ui::message!("lissom: metrics at http://{metrics}/metrics");
     }
 }
 
@@ -254,7 +254,7 @@ fn listen(args: &ManagerArgs) -> anyhow::Result<Server> {
         server.tell_refused();
     }
     if !args.quiet {
-        eprintln!(
+        ui::message!(
             "lissom: shares {} CPUs every {} ms; programs connect at {}",
             os::process::allowed_cpus().len(),
             args.period.as_millis(),

@@ -251,7 +251,7 @@ impl Server {
         if !may_connect(&peer, self.user) {
             // The program retries every second: report it once.
             if self.tells_refused && self.refused.replace(id) != Some(id) {
-                eprintln!(
+                ui::message!(
                     "lissom: refused process {id} of user {user}: this manager serves user {}; \
                      run it as root to serve all users",
                     self.user

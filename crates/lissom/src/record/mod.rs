@@ -196,7 +196,7 @@ fn source(method: Method) -> anyhow::Result<Source> {
                     "lissom: cannot record by BPF ({e:#}): samples of /proc miss short waits; run \
                      as root for exact times"
                 );
-                eprintln!("{}", wrap(&text, "", 2).join("\n"));
+                ui::message!("{}", wrap(&text, "", 2).join("\n"));
                 Ok(Source::Sample)
             }
         },
@@ -238,7 +238,7 @@ impl Session {
             Some(time) => format!("for {}", graph::time(time.as_nanos() as u64)),
             None => "until Ctrl-C or its end".into(),
         };
-        eprintln!("lissom: recording {name} [{pid}] by {} {until}", self.source.name());
+        ui::message!("lissom: recording {name} [{pid}] by {} {until}", self.source.name());
     }
 
     fn run(&mut self, args: &RecordArgs, stop: &Stop) -> anyhow::Result<End> {
@@ -373,10 +373,10 @@ impl Session {
         }
         if let Some(path) = output {
             let (path, entries, mb) = (path.display(), grouped(entries), bytes / 1e6);
-            eprintln!("lissom: wrote {path}: {entries} events, {seconds:.1} s, {mb:.1} MB");
+            ui::message!("lissom: wrote {path}: {entries} events, {seconds:.1} s, {mb:.1} MB");
         }
         if end == End::Size {
-            eprintln!("lissom: stopped at the size of --max-size; record a shorter --duration");
+            ui::message!("lissom: stopped at the size of --max-size; record a shorter --duration");
         }
         if lost > 0 {
             let lost = grouped(lost.into());
@@ -384,11 +384,11 @@ impl Session {
                 "lissom: {lost} events are lost, and the trace has gaps: the program switched \
                  faster than lissom wrote; record with --graph alone, or --method=sample"
             );
-            eprintln!("{}", wrap(&text, "", 2).join("\n"));
+            ui::message!("{}", wrap(&text, "", 2).join("\n"));
         }
         if self.is_under_lissom {
             let text = format!("lissom: {UNDER_LISSOM}");
-            eprintln!("{}", wrap(&text, "", 2).join("\n"));
+            ui::message!("{}", wrap(&text, "", 2).join("\n"));
         }
         match graph {
             Some((path, mut file)) => {
@@ -396,7 +396,7 @@ impl Session {
                 let text = if is_svg { svg::draw(&drawn) } else { graph::text(&drawn) };
                 file.write_all(text.as_bytes())
                     .with_context(|| format!("cannot write --graph {}", path.display()))?;
-                eprintln!("lissom: wrote {}", path.display());
+                ui::message!("lissom: wrote {}", path.display());
             }
             None if wants_graph => ui::output::print(graph::text(&drawn).as_bytes())?,
             None => {}

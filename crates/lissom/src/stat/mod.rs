@@ -153,11 +153,13 @@ fn exit_code(pids: &[u32], programs: &[Program], are_met: bool) -> i32 {
     let missing: Vec<u32> =
         pids.iter().copied().filter(|pid| programs.iter().all(|p| p.pid != *pid)).collect();
     for pid in &missing {
-        eprintln!("lissom: there is no process {pid}; lissom stat --all shows those under lissom");
+        ui::message!(
+            "lissom: there is no process {pid}; lissom stat --all shows those under lissom"
+        );
     }
     let ended = missing.is_empty() && !are_met;
     if ended {
-        eprintln!("lissom: a program ended before the conditions of --wait-for held");
+        ui::message!("lissom: a program ended before the conditions of --wait-for held");
     }
     i32::from(ended || !missing.is_empty())
 }

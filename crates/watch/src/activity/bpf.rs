@@ -228,7 +228,7 @@ impl Activity {
         let lost = self.state[0].lost.load(Ordering::Relaxed);
         if lost > 0 && !self.said_lost {
             self.said_lost = true;
-            eprintln!(
+            ui::message!(
                 "lissom: {lost} programs or threads are not counted: too many, or out of memory; \
                  restart the manager"
             );

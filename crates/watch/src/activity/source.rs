@@ -36,7 +36,7 @@ impl Source {
             }
             Err(error) => {
                 if !quiet {
-                    eprintln!(
+                    ui::message!(
                         "lissom: activity is sampled from /proc, which misses short bursts; BPF is \
                          exact, but needs root, or CAP_BPF and CAP_PERFMON ({error:#})"
                     );
