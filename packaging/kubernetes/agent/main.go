@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
 
@@ -98,7 +97,7 @@ func (a *arguments) serve(log *slog.Logger) error {
 		log.Warn("containers run natively", "reason", err.Error())
 	}
 	plugin := &plugin{log: log, status: status, folder: filepath.Clean(a.folder), lissom: a.lissom, manager: a.manager}
-	plugin.namespaces = strings.FieldsFunc(a.namespaces, func(r rune) bool { return r == ',' || r == ' ' })
+	plugin.namespaces = words(a.namespaces)
 	return stayConnected(ctx, log, plugin, a)
 }
 

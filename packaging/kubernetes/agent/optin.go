@@ -32,6 +32,11 @@ func wanted(annotations map[string]string, container, namespace string, namespac
 	return slices.Contains(namespaces, namespace), nil
 }
 
+// words returns the parts of a list that are separated by commas or white space.
+func words(list string) []string {
+	return strings.Fields(strings.ReplaceAll(list, ",", " "))
+}
+
 // chosen returns the container's options, as those of `lissom run`, and the key of the annotation
 // that they should be in.
 func chosen(annotations map[string]string, container string) (options []string, key string) {
@@ -41,7 +46,7 @@ func chosen(annotations map[string]string, container string) (options []string, 
 		key = annotationOptions
 		text = annotations[key]
 	}
-	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' || r == ' ' }) {
+	for _, word := range words(text) {
 		options = append(options, "--"+word)
 	}
 	return options, key
