@@ -85,7 +85,8 @@ pub struct AppleArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     step: Option<u32>,
 
-    /// Exits in an epoch. Fewer exits follow changes sooner, but also noise
+    /// Exits in an epoch, which lasts at least 20 ms. Fewer exits follow changes sooner, but also
+    /// noise
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     epoch: u64,
 
