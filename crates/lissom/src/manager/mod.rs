@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use clap::Args;
 use serde_json::{Value, json};
+use ui::exit::Failure;
 use ui::time::Unit;
 
 use allocation::{Application, Kind, Share};
@@ -75,7 +76,7 @@ pub struct ManagerArgs {
     pub period: Duration,
 
     /// Time of a period for which a program must have n or more runnable threads to get n
-    /// CPUs. A longer time ignores longer bursts
+    /// CPUs: 1ms to 60s, less than --period. A longer time ignores longer bursts
     #[arg(long, value_name = "TIME", default_value = "2ms",
           value_parser = ui::time::parser(Unit::Ms, "1ms", "60s"))]
     pub min_threshold: Duration,
@@ -136,6 +137,10 @@ fn manage(args: &ManagerArgs) -> anyhow::Result<()> {
     }
     let period = args.period;
     let min_threshold = args.min_threshold;
+    if min_threshold >= period {
+        let text = "--min-threshold is not less than --period: all programs would be idle";
+        return Err(Failure::wrong_use(text).into());
+    }
     let mut output = args.json.open()?;
     let stop = Stop::on_signals()?;
     let mut server = if args.dry_run { None } else { Some(listen(args)?) };
