@@ -11,7 +11,7 @@
 enum {
     CHAIN_SLOTS = 64, /* threads of slots with higher numbers wait in the bucket's queue */
     CHAINS = 64,      /* per slot; 64 buckets share each */
-    BULK = 4,         /* bulk wakes in a row after which waiters join chains */
+    BULK = 4,         /* bulk wakes after which waiters join chains (struct bucket) */
 };
 
 /* The threads of one slot that wait at one address. */

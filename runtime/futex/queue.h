@@ -15,7 +15,8 @@ struct bucket {
     /* recent spins here that were useless; a guess, updated without lock */
     uint16_t spin_long_waits;
     uint16_t spin_skipped;
-    /* wakes of all threads in a row, up to BULK (chains.h); under lock, a guess without */
+    /* bulk wakes that found several threads in the queue, since the last wake of some only, up to
+     * BULK (chains.h); under lock, a guess without */
     uint8_t bulk;
     uint64_t chains; /* bit i: slot i has a chain of this bucket that is not empty (seq_cst) */
 } __attribute__((aligned(64)));
