@@ -6,10 +6,11 @@ use std::process::Command;
 
 pub mod bpf;
 
-/// Return the folder of the whole project.
+/// Return the folder of the whole project. Read at run time: another clone with the same
+/// CARGO_TARGET_DIR may have compiled the build script.
 pub fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).expect("crates/build").to_path_buf()
+    let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    package.ancestors().nth(2).expect("a folder of crates/").to_path_buf()
 }
 
 /// Return flags of crates/build/flags.
