@@ -11,6 +11,7 @@ import gdb.unwinder
 # In the order in which lissom_switch (sched/context.S) pushes them; the return address follows.
 PUSHED = ("r15", "r14", "r13", "r12", "rbx", "rbp")
 ATTACHED = 0, 1, 2, 4  # enum attach of sched/thread.h: a kernel thread has it. 3 is DETACHED
+JUMPS = 2, 4  # enum spin_site_state of spin/site.h: SITE_ON, SITE_RETIRING
 
 
 class FrameId:
@@ -72,6 +73,22 @@ class Lissom:
         return found[::-1]
 
     @staticmethod
+    def restore_loops():
+        """Restore the code of loops: a breakpoint behind a site would redirect its jump."""
+        inferior = gdb.selected_inferior()
+        connection = inferior.connection
+        if not inferior.pid or connection is None or connection.type == "core":
+            return
+        for symbol in gdb.lookup_static_symbols("sites"):
+            sites = symbol.value()
+            if sites.is_optimized_out or sites.type.strip_typedefs().target().name != "spin_site":
+                continue
+            first, last = sites.type.range()
+            for site in (sites[i] for i in range(first, last + 1)):
+                if int(site["state"]) in JUMPS:
+                    inferior.write_memory(int(site["address"]), bytes([int(site["original"])]))
+
+    @staticmethod
     def is_carried(t):
         """It has a kernel thread at the moment."""
         return int(t["attach"]) in ATTACHED
@@ -125,6 +142,7 @@ class Lissom:
 
 
 lissom = Lissom()
+lissom.restore_loops()
 
 
 class Prefix(gdb.Command):

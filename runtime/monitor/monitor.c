@@ -181,7 +181,10 @@ static uint32_t slots_to_be(void)
         limit = cpus_limit();
         actions_look();
         publish_limit(limit);
+        bool before = sched.traced;
         sched.traced = task_is_traced((int32_t)prim_syscall3(SYS_gettid, 0, 0, 0));
+        if (sched.traced && !before)
+            spin_sites_off(); /* a breakpoint behind a site would redirect its jump */
         limit_after = now + CPUS_US * sched.tsc_per_us;
     }
     share = cpus_beside_others(cpus_share(limit), limit);

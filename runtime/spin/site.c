@@ -70,11 +70,22 @@ static bool has_byte(const struct spin_site *p, uint8_t byte)
     return !lissom_guarded_copy(&is, (const void *)p->address, 1) && is == byte;
 }
 
-/* Switch p on. Returns false if its byte is not the program's: a debugger may have put its own
- * there. */
+/* Returns whether the first byte of p is `byte`, and a jump there would lead to its stub. */
+static bool leads_to_stub(const struct spin_site *p, uint8_t byte)
+{
+    uint8_t is[JUMP_BYTES];
+    int32_t disp;
+    if (lissom_guarded_copy(is, (const void *)p->address, sizeof is))
+        return false;
+    __builtin_memcpy(&disp, is + 1, sizeof disp);
+    return is[0] == byte && p->address + JUMP_BYTES + (uintptr_t)(intptr_t)disp == p->stub;
+}
+
+/* Switch p on. Returns false if the bytes are not the program's: a debugger may have put its own
+ * there, or is attached, and may do so at any time. */
 static bool switch_on(struct spin_site *p)
 {
-    if (!has_byte(p, p->original) || !write_byte(p, JUMP))
+    if (sched.traced || !leads_to_stub(p, p->original) || !write_byte(p, JUMP))
         return false;
     set_state(p, SITE_ON);
     count(spin_sites);
@@ -334,7 +345,7 @@ void spin_site_take(bool (*find)(const void *argument, struct spin_site_note *no
     struct spin_site_note note;
     struct spin_range place;
     lock_take(&making);
-    if (find(argument, &note, &place)) {
+    if (!sched.traced && find(argument, &note, &place)) {
         struct spin_site *p = site_of(note.address);
         if (p && state_of(p) == SITE_OFF)
             switch_on(p);
@@ -412,7 +423,7 @@ void spin_sites_serve(void)
         return;
     struct lissom_loop *loop = spin_loop_seen(&asked.result);
     lock_take(&making);
-    if (asked.site && !asked.stale)
+    if (asked.site && !asked.stale && !sched.traced)
         site_make(&asked.result, loop);
     lock_drop(&making);
     __atomic_store_n(&asked.state, 0, __ATOMIC_RELEASE);
