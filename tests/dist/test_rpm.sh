@@ -9,7 +9,7 @@ rpm -qp --requires "$dist/$rpm" | tee "$work/requires"
 [ "$(grep -v '^rpmlib(\|^/bin/sh$' "$work/requires")" = "glibc >= 2.31" ] || fail "requirements"
 echo "# rpm -qlp $rpm"
 rpm -qlp "$dist/$rpm" | tee "$work/list"
-for path in /usr/bin/lissom /usr/lib/systemd/system/lissom-manager.service \
+for path in /usr/bin/lissom /usr/lib/systemd/system/lissom-{manager,metrics}.service \
     /usr/share/man/man1/lissom-run.1.gz /usr/share/licenses/lissom/GPL-2.0; do
     grep -qx "$path" "$work/list" || fail "there is no $path"
 done
