@@ -11,7 +11,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/auxv.h>
+#include <link.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
@@ -34,6 +34,7 @@ enum {
 };
 
 extern char *__libc_stack_end __attribute__((weak));
+extern struct r_debug _r_debug __attribute__((weak)); /* the dynamic loader's */
 /* glibc's pthread_atfork calls this. Weak, because musl lacks it, and loads this library into
  * programs that one under lissom starts. */
 int __register_atfork(void (*)(void), void (*)(void), void (*)(void), void *) __attribute__((weak));
@@ -58,7 +59,7 @@ static bool is_in(struct range r, uintptr_t address) { return address - r.lo < r
 
 static struct range loader_range(void)
 {
-    uintptr_t base = getauxval(AT_BASE), size = 0;
+    uintptr_t base = &_r_debug ? _r_debug.r_ldbase : 0, size = 0;
     const Elf64_Ehdr *e = (const Elf64_Ehdr *)base;
     if (!base)
         return (struct range){0, 0};

@@ -39,7 +39,6 @@
 #include "takeover.h"
 #include "visible.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -190,24 +189,9 @@ static struct patch_config patch_config = {
 typedef int pthread_create_function(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
 static pthread_create_function *real_pthread_create;
 
-/* dlsym by the version that every glibc knows: in libc since 2.34, before in libdl, which may be
- * missing. */
-__asm__(".symver loaders_dlsym, dlsym@GLIBC_2.2.5");
-extern void *loaders_dlsym(void *, const char *) __attribute__((weak));
-
-/* Return the function of that name behind this library; 0 if there is none. Takes the loader's
- * lock. Called by the constructor. Called again only for a function of an object that is loaded
- * later (libpthread before glibc 2.34). dlsym does not see such an object unless it was loaded
- * globally. */
-static uintptr_t function_behind(const char *name)
-{
-    uintptr_t f = loaders_dlsym ? (uintptr_t)loaders_dlsym(RTLD_NEXT, name) : 0;
-    return f ? f : patch_function_behind(name);
-}
-
 static void find_pthread_create(void)
 {
-    real_pthread_create = (pthread_create_function *)function_behind("pthread_create");
+    real_pthread_create = (pthread_create_function *)patch_function_behind("pthread_create");
 }
 
 /* AddressSanitizer's runtime calls this function by name. It wants to be the first library, in case
@@ -218,6 +202,10 @@ __attribute__((visibility("default"))) const char *__asan_default_options(void)
 {
     return "verify_asan_link_order=0";
 }
+
+/* Not imported: glibc before 2.16 lacks it, and its loader would end the program. */
+typedef unsigned long getauxval_function(unsigned long);
+static getauxval_function *libcs_getauxval;
 
 typedef int clock_gettime_function(clockid_t, struct timespec *);
 static clock_gettime_function *real_clock_gettime;
@@ -264,7 +252,7 @@ extern const char *gnu_get_libc_version(void) __attribute__((weak));
 
 /* Minor versions of glibc 2, of which a container may bring any: the oldest that has been tried,
  * the first with clone3, and the first that is one library. */
-enum { LIBC_OLDEST = 31, LIBC_CLONE3 = 34, LIBC_ONE_LIBRARY = 34 };
+enum { LIBC_OLDEST = 28, LIBC_CLONE3 = 34, LIBC_ONE_LIBRARY = 34 };
 
 /* Return N for version 2.N, otherwise 0. */
 static uint32_t libc_minor(void)
@@ -313,7 +301,7 @@ static void begin(const char *unfit)
     record_wiped = prim_wipe_on_fork(&private_record, sizeof private_record);
     loops_init(options.active_threads, options.shake_loops);
     teams_init(options.max_threads);
-    sched.user_switch = vector_state(getauxval(AT_HWCAP2), &lissom_xsave_mask) == VECTOR_FITS;
+    sched.user_switch = vector_state(libcs_getauxval(AT_HWCAP2), &lissom_xsave_mask) == VECTOR_FITS;
     lissom_vector_slow = vector_slow(lissom_xsave_mask);
     sched.tsc_per_us = clock_tsc_per_us(clock_read);
     record->tsc_per_us = (uint32_t)sched.tsc_per_us;
@@ -374,15 +362,16 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
 {
     (void)argc, (void)argv;
     /* also if nothing else is done */
-    restrict_init(function_behind);
-    alone_init(function_behind);
-    real_clock_gettime = (clock_gettime_function *)function_behind("clock_gettime");
+    restrict_init(patch_function_behind);
+    alone_init(patch_function_behind);
+    real_clock_gettime = (clock_gettime_function *)patch_function_behind("clock_gettime");
     uint32_t libc = libc_minor();
-    if (libc < LIBC_OLDEST)
+    libcs_getauxval = (getauxval_function *)patch_function_behind("getauxval");
+    if (libc < LIBC_OLDEST || !libcs_getauxval)
         return;
     /* The program has rights that the user who started it, and set its environment, does not have.
      * The loader drops LD_PRELOAD for it, but not /etc/ld.so.preload. */
-    if (getauxval(AT_SECURE))
+    if (libcs_getauxval(AT_SECURE))
         return;
     if (!options_read(environment))
         return;
@@ -399,7 +388,8 @@ __attribute__((constructor)) static void start(int argc, char **argv, char **env
     bool at_once = options.at_once || options.malleable || options.max_threads ||
                    options.visible_cpus || options.small_teams || sched.observe_spinning ||
                    (libc < LIBC_CLONE3 && is_late());
-    if (at_once || !notice_second_thread(function_behind("clone"), libc >= LIBC_CLONE3, begin))
+    if (at_once ||
+        !notice_second_thread(patch_function_behind("clone"), libc >= LIBC_CLONE3, begin))
         begin(NULL);
     else if (sched.detect_spinning)
         alone_look(begin_alone);
