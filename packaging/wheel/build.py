@@ -14,7 +14,7 @@ import time
 import zipfile
 
 # Requirements of managed programs; the binary itself has none.
-TAG = "py3-none-manylinux_2_31_x86_64"
+TAG = "py3-none-manylinux_2_28_x86_64"
 SOURCES = "packaging/wheel/lissom"
 # A link to a file of the source tree, which a page elsewhere lacks.
 RELATIVE_LINK = re.compile(r"\[([^\]]*)\]\((?!\w+:)[^)]*\)")

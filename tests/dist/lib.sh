@@ -13,7 +13,7 @@ cache=$target/dist-test
 version=$(sed -n 's/^version = "\(.*\)"$/\1/p' "$root/Cargo.toml" | head -n 1)
 deb=lissom_${version}_amd64.deb
 rpm=lissom-$version-1.x86_64.rpm
-wheel=lissom-$version-py3-none-manylinux_2_31_x86_64.whl
+wheel=lissom-$version-py3-none-manylinux_2_28_x86_64.whl
 archive=lissom-$version-x86_64
 image=lissom-$version-oci.tar
 

@@ -18,12 +18,12 @@ echo "The program needs no loader and no library"
 ! readelf -lW "$tree/bin/lissom" | grep INTERP || fail "it has an interpreter"
 ! readelf -dW "$tree/bin/lissom" | grep NEEDED || fail "it needs libraries"
 
-echo "The library that it preloads needs libc, of 2.31 or older"
+echo "The library that it preloads needs libc, of any version"
 library=$(echo "$tree"/lib/lissom/liblissom-*.so)
 [ "$(readelf -dW "$library" | grep -o 'NEEDED.*')" = 'NEEDED)             Shared library: [libc.so.6]' ] || fail "$(readelf -dW "$library" | grep NEEDED)"
 versions=$(objdump -T "$library" | grep -o 'GLIBC_[0-9.]*' | sort -uV)
 echo $versions
-[ "$(printf '%s\nGLIBC_2.31\n' "$versions" | sort -V | tail -n 1)" = GLIBC_2.31 ] || fail "newer than 2.31"
+[ "$versions" = $'GLIBC_2.2.5\nGLIBC_2.3.2' ] || fail "old versions of glibc lack one of these"
 
 echo "No paths of the machine that built them"
 for f in "$tree/bin/lissom" "$library"; do

@@ -10,7 +10,7 @@ use runtime::abi;
 use runtime::unpack;
 
 const OLDEST_KERNEL: (u32, u32) = (5, 9);
-const OLDEST_GLIBC: (u32, u32) = (2, 31);
+const OLDEST_GLIBC: (u32, u32) = (2, 28);
 
 pub fn findings() -> Vec<Finding> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
@@ -105,7 +105,7 @@ fn descriptors() -> Finding {
 }
 
 fn glibc() -> Finding {
-    let wanted = "use glibc 2.31 or newer (Debian 11, Ubuntu 20.04)";
+    let wanted = "use glibc 2.28 or newer (Debian 10, RHEL 8)";
     match os::glibc::version() {
         Ok(text) if version(&text) < OLDEST_GLIBC => {
             Finding::off("glibc", format!("version {text}"), wanted)

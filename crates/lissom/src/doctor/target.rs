@@ -291,8 +291,8 @@ fn count(path: PathBuf) -> Option<Object> {
 
 fn glibc(path: &Path) -> Option<Finding> {
     let line = greeting(path)?;
-    if version(number(&line)) < (2, 31) {
-        return Some(Finding::off("libc", line, "use glibc 2.31 or newer"));
+    if version(number(&line)) < (2, 28) {
+        return Some(Finding::off("libc", line, "use glibc 2.28 or newer"));
     }
     Some(Finding::ok("libc", line))
 }
