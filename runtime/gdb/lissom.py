@@ -14,6 +14,18 @@ ATTACHED = 0, 1, 2, 4  # enum attach of sched/thread.h: a kernel thread has it. 
 JUMPS = 2, 4  # enum spin_site_state of spin/site.h: SITE_ON, SITE_RETIRING
 
 
+def variable(name, struct):
+    """The runtime's static variable, an array of `struct` or a pointer to it. None: there is none.
+    Its parts are compiled together, so gdb knows it also as optimized out, from another file."""
+    for symbol in gdb.lookup_static_symbols(name):
+        value, kind = symbol.value(), symbol.type.code
+        if kind not in (gdb.TYPE_CODE_PTR, gdb.TYPE_CODE_ARRAY) or value.is_optimized_out:
+            continue
+        if symbol.type.target().name == struct:
+            return value
+    return None
+
+
 class FrameId:
     def __init__(self, sp, pc):
         self.sp = sp
@@ -60,12 +72,12 @@ class Lissom:
     @staticmethod
     def threads():
         """Each struct thread that is alive, oldest first."""
-        symbol = gdb.lookup_static_symbol("all_threads")
-        if symbol is None:
+        t = variable("all_threads", "thread")
+        if t is None:
             raise gdb.GdbError(
                 "lissom: this program is not under lissom, or its library (liblissom-*.so) is not there any more"
             )
-        found, t = [], symbol.value()
+        found = []
         while int(t):
             if int(t["tid"]) and not int(t["ended"]):
                 found.append(t.dereference())
@@ -79,14 +91,13 @@ class Lissom:
         connection = inferior.connection
         if not inferior.pid or connection is None or connection.type == "core":
             return
-        for symbol in gdb.lookup_static_symbols("sites"):
-            sites = symbol.value()
-            if sites.is_optimized_out or sites.type.strip_typedefs().target().name != "spin_site":
-                continue
-            first, last = sites.type.range()
-            for site in (sites[i] for i in range(first, last + 1)):
-                if int(site["state"]) in JUMPS:
-                    inferior.write_memory(int(site["address"]), bytes([int(site["original"])]))
+        sites = variable("sites", "spin_site")
+        if sites is None:
+            return
+        first, last = sites.type.range()
+        for site in (sites[i] for i in range(first, last + 1)):
+            if int(site["state"]) in JUMPS:
+                inferior.write_memory(int(site["address"]), bytes([int(site["original"])]))
 
     @staticmethod
     def is_carried(t):
