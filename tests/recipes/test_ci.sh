@@ -23,7 +23,7 @@ app bin/app
 mkdir wheels
 version=$("$lissom" --version | sed 's/^lissom //')
 (cd "$root" && SOURCE_DATE_EPOCH=1000000000 python3 packaging/wheel/build.py "$lissom" \
-    "$version" "$work/wheels")
+    "$version" LICENSE "$work/wheels")
 rm bin/lissom
 python3 -m venv runner
 PATH=$work/runner/bin:$PATH
