@@ -23,7 +23,7 @@ refused cpus "'--cpus <N>'"
 refused switch=fast 'possible values: auto, user, kernel, off'
 refused switch=auto,spin=maybe "'maybe'" 'possible values: auto, observe, off'
 refused idle= 'possible values: haltpoll, sleep, poll'
-refused verbose=yes "'yes'"
+refused verbose=yes '--verbose takes no value: omit =yes'
 refused treads=8 "'--treads'"
 refused yes "'--yes'"
 refused stats "'--print-env[=<FOLDER>]' cannot be used with '--stats"
