@@ -23,8 +23,8 @@ use runtime::abi;
 ///   mutex          one lock, 100 ns inside it and 100 ns outside
 ///   barrier        60 us between two barriers of pthreads
 ///   short-barrier  the same with 2 us
-///   lock-pipeline  a token; each stage spins for a ticket lock, and does 2.5 us of
-///                  work
+///   lock-pipeline  a token; each stage spins for a ticket lock; 2.5 us of work,
+///                  divided among the stages, each time around
 ///
 /// One half of the rounds selects the best fixed threshold for a program, and the
 /// other half compares it with auto, and vice versa: the least of several noisy
@@ -62,7 +62,8 @@ struct Pattern {
     split: bool,
     outside: f64,
     rounds: f64,
-    /// In a round, all threads run one after the other: divide `rounds` by their number.
+    /// In a round, all threads run one after the other, and the program divides `work` among them:
+    /// divide `rounds` by their number.
     serial: bool,
 }
 
