@@ -40,8 +40,12 @@ bool clone_is_shared_child(struct thread *t)
     if (t->clone_state == CLONE_NONE)
         return false;
     bool child = prim_pid() != sched.pid;
-    if (child && t->clone_state == CLONE_SHARED)
+    if (child && t->clone_state == CLONE_SHARED) {
+        if (t->clone_clears)
+            actions_after_clearing();
+        t->clone_clears = false; /* the parent waits, and does not need it */
         return true;
+    }
     t->clone_state = CLONE_NONE;
     if (child)
         lissom_forked(t);
@@ -98,6 +102,7 @@ long clone_call(struct thread *t, struct user_registers *r)
         return call_natively(t, r, "a process was created that shares the memory", OTHERS_MS);
     }
     t->clone_state = flags & CLONE_VM ? CLONE_SHARED : CLONE_COPIED;
+    t->clone_clears = flags & CLONE_CLEAR_SIGHAND;
     cpu_set_free(t);
     if (flags & CLONE_VM)
         mask_give_kernel(t, false);

@@ -122,7 +122,26 @@ void preempt_leave_quiet(void)
     unlock_actions(mask);
 }
 
-void actions_after_fork(void) { actions_lock.word = 0; }
+void actions_after_fork(bool cleared)
+{
+    const struct kernel_sigaction none = {.flags = 0};
+    actions_lock.word = 0;
+    for (int sig = 1; cleared && sig <= SIGNALS; sig++) {
+        if (action_has_handler(&actions[sig].action))
+            set_action(sig, &none);
+        if (is_ours(sig))
+            install(sig, &actions[sig].action);
+    }
+}
+
+void actions_after_clearing(void)
+{
+    for (int sig = 1; sig <= SIGNALS; sig++) {
+        struct kernel_sigaction a = action_of(sig);
+        if (is_ours(sig) && (uintptr_t)a.handler == (uintptr_t)SIG_IGN)
+            kernel_action(sig, &a, NULL);
+    }
+}
 
 static bool ended;
 

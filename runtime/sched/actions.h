@@ -40,7 +40,12 @@ static inline uint64_t signal_bit(int sig) { return 1ull << (sig - 1); }
 
 /* Install our handler where it is needed from the start. */
 void actions_init(void);
-void actions_after_fork(void);
+/* In a child with a copy of the memory. cleared: the kernel has reset all handlers, but has kept
+ * what is ignored. */
+void actions_after_fork(bool cleared);
+/* In a child that shares the memory, and whose handlers the kernel has reset: ignore what the
+ * program ignores. */
+void actions_after_clearing(void);
 /* Perform rt_sigaction(2). Returns an ACTION_*. */
 long actions_call(struct user_registers *r);
 /* By the monitor, from time to time: take over actions that the program has set by system calls

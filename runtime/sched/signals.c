@@ -45,7 +45,7 @@ void signals_step_back(struct thread *t)
 void signals_after_fork(struct thread *t)
 {
     mask_after_fork();
-    actions_after_fork();
+    actions_after_fork(t->clone_clears);
     identity_after_fork(t);
     deferred_drop(t->home);
     t->home->had_tiles = false;

@@ -150,6 +150,7 @@ struct thread {
     /* its current call, if equal to nr, waits with a signal mask of its own (waitmask.h) */
     int16_t mask_call;
     uint8_t clone_state; /* enum clone_state */
+    bool clone_clears;   /* its child has no handlers: CLONE_CLEAR_SIGHAND */
 
     /* SAVE_AREA bytes (frame.h): the state in which it was interrupted outside of the runtime */
     void *save_area;

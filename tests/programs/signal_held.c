@@ -3,6 +3,7 @@
 // process. A thread that unblocks them or waits for them gets them with their data. Children and
 // executed programs have the mask. A blocked fault ends the process.
 #include "pthread_test.h"
+#include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -281,6 +282,11 @@ static int executed(void) {
         if (sigismember(&now, n) != sigismember(&want, n)) return 12;
     return sigismember(&pending, SIGFPE) ? 11 : 13;
 }
+// Inlined: a child that shares the stack must not return from a function.
+static inline __attribute__((always_inline)) pid_t clone_without_handlers(uint64_t flags) {
+    struct clone_args a = {.flags = flags | CLONE_CLEAR_SIGHAND, .exit_signal = SIGCHLD};
+    return (pid_t)t_raw(SYS_clone3, (long)&a, sizeof a, 0, 0, 0);
+}
 static void children(void) {
     OK(pthread_barrier_init(&barrier, NULL, 2));
     pthread_t t = t_spawn(idle, NULL); // activates the runtime
@@ -315,6 +321,21 @@ static void children(void) {
     for (int i = 0; i < HELD; i++) SYS(sigaction(held[i], &ignore, NULL));
     char *const asks[] = {program, "ignores", NULL};
     OK(posix_spawn(&child, program, NULL, NULL, asks, environ));
+    EQ(WEXITSTATUS(status_of(child)), 0);
+    child = clone_without_handlers(CLONE_VM | CLONE_VFORK); // as posix_spawn since glibc 2.38
+    if (!child) {
+        execv(program, asks);
+        _exit(14);
+    }
+    EQ(WEXITSTATUS(status_of(child)), 0);
+    child = clone_without_handlers(0);
+    if (!child) {
+        struct sigaction now;
+        SYS(sigaction(SIGUSR1, NULL, &now)); // has a handler in the parent
+        CHECK(now.sa_handler == SIG_DFL, "a handler was kept");
+        execv(program, asks);
+        _exit(14);
+    }
     EQ(WEXITSTATUS(status_of(child)), 0);
     child = fork();
     if (!child) {
