@@ -11,18 +11,22 @@ import gdb.unwinder
 # In the order in which lissom_switch (sched/context.S) pushes them; the return address follows.
 PUSHED = ("r15", "r14", "r13", "r12", "rbx", "rbp")
 ATTACHED = 0, 1, 2, 4  # enum attach of sched/thread.h: a kernel thread has it. 3 is DETACHED
-JUMPS = 2, 4  # enum spin_site_state of spin/site.h: SITE_ON, SITE_RETIRING
+# enum spin_site_state of spin/site.h: all but SITE_UNUSED and SITE_GONE. A debugger may have put a
+# jump back into a site that is off.
+WITH_CODE = 1, 2, 4, 5
+JUMP = b"\xe9"
 
 
 def variable(name, struct):
     """The runtime's static variable, an array of `struct` or a pointer to it. None: there is none.
-    Its parts are compiled together, so gdb knows it also as optimized out, from another file."""
+    The runtime is compiled as one unit, so other symbols of that name are optimized out."""
     for symbol in gdb.lookup_static_symbols(name):
-        value, kind = symbol.value(), symbol.type.code
-        if kind not in (gdb.TYPE_CODE_PTR, gdb.TYPE_CODE_ARRAY) or value.is_optimized_out:
+        if not symbol.is_variable:
             continue
-        if symbol.type.target().name == struct:
-            return value
+        if symbol.type.code not in (gdb.TYPE_CODE_PTR, gdb.TYPE_CODE_ARRAY):
+            continue
+        if symbol.type.target().name == struct and not symbol.value().is_optimized_out:
+            return symbol.value()
     return None
 
 
@@ -88,16 +92,17 @@ class Lissom:
     def restore_loops():
         """Restore the code of loops: a breakpoint behind a site would redirect its jump."""
         inferior = gdb.selected_inferior()
-        connection = inferior.connection
-        if not inferior.pid or connection is None or connection.type == "core":
+        if not inferior.pid or inferior.connection is None or inferior.connection.type == "core":
             return
         sites = variable("sites", "spin_site")
         if sites is None:
             return
         first, last = sites.type.range()
         for site in (sites[i] for i in range(first, last + 1)):
-            if int(site["state"]) in JUMPS:
-                inferior.write_memory(int(site["address"]), bytes([int(site["original"])]))
+            if int(site["state"]) in WITH_CODE:
+                at = int(site["address"])
+                if inferior.read_memory(at, 1).tobytes() == JUMP:
+                    inferior.write_memory(at, bytes([int(site["original"])]))
 
     @staticmethod
     def is_carried(t):
@@ -153,7 +158,6 @@ class Lissom:
 
 
 lissom = Lissom()
-lissom.restore_loops()
 
 
 class Prefix(gdb.Command):
@@ -201,3 +205,10 @@ class Backtrace(gdb.Command):
 Prefix()
 Threads()
 Backtrace()
+
+try:
+    lissom.restore_loops()
+except (gdb.error, AttributeError) as error:
+    print(
+        f"lissom: breakpoints in loops that wait are not safe: {error} (gdb 12 or newer is needed)"
+    )

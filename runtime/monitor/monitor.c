@@ -181,10 +181,12 @@ static uint32_t slots_to_be(void)
         limit = cpus_limit();
         actions_look();
         publish_limit(limit);
-        bool before = sched.traced;
+        bool was = sched.traced;
         sched.traced = task_is_traced((int32_t)prim_syscall3(SYS_gettid, 0, 0, 0));
-        if (sched.traced && !before)
-            spin_sites_off(); /* a breakpoint behind a site would redirect its jump */
+        /* A breakpoint behind a site would redirect its jump. Once more after the debugger has
+         * left: it may have put a jump back. */
+        if (sched.traced || was)
+            spin_sites_off();
         limit_after = now + CPUS_US * sched.tsc_per_us;
     }
     share = cpus_beside_others(cpus_share(limit), limit);
@@ -403,6 +405,7 @@ static void ask_for_short_slices(void)
 static _Noreturn void monitor(void)
 {
     uint32_t quiet = 0;
+    bool restored = false; /* the program's code, after giving up */
     ask_for_short_slices();
     if (other_mask)
         cpus_unbind_self(); /* at once: a mask that is set from now on must hold */
@@ -420,6 +423,10 @@ static _Noreturn void monitor(void)
     for (;;) {
         /* read first, so that later changes cut the sleep */
         uint32_t seen = __atomic_load_n(&sleep_cuts, __ATOMIC_SEQ_CST);
+        if (giving_up() && !restored) {
+            restored = true;
+            spin_sites_off(); /* nobody will, once this thread has ended */
+        }
         if (__atomic_load_n(&leaving, __ATOMIC_ACQUIRE))
             leave();
         if (giving_up()) {

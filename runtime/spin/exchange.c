@@ -123,7 +123,7 @@ void spin_exchange(struct lissom_domain *d, bool takes)
     }
     if (!d)
         return;
-    takes &= done.offs == spin_sites_offs();
+    takes &= done.offs == spin_sites_offs() && !sched.traced;
     done.offs = spin_sites_offs();
     while (spin_site_made(&done.made, &note))
         tell(d, &note);

@@ -3,6 +3,7 @@
 #include "patch/internal.h"
 #include "prim/lock.h"
 #include "prim/prim.h"
+#include "prim/task.h"
 #include "sched/thread.h"
 #include "spin/probe.h"
 #include "spin/loops.h"
@@ -40,6 +41,10 @@ static bool is_live(const struct spin_site *p)
 {
     return state_of(p) != SITE_UNUSED && state_of(p) != SITE_GONE;
 }
+static bool may_be_on(const struct spin_site *p)
+{
+    return state_of(p) == SITE_OFF || state_of(p) == SITE_ON;
+}
 static void set_state(struct spin_site *p, uint8_t state)
 {
     __atomic_store_n(&p->state, state, __ATOMIC_RELEASE);
@@ -70,22 +75,22 @@ static bool has_byte(const struct spin_site *p, uint8_t byte)
     return !lissom_guarded_copy(&is, (const void *)p->address, 1) && is == byte;
 }
 
-/* Returns whether the first byte of p is `byte`, and a jump there would lead to its stub. */
-static bool leads_to_stub(const struct spin_site *p, uint8_t byte)
+/* Returns whether p has the program's code, and a jump there would lead to its stub. */
+static bool is_restored(const struct spin_site *p)
 {
     uint8_t is[JUMP_BYTES];
     int32_t disp;
     if (lissom_guarded_copy(is, (const void *)p->address, sizeof is))
         return false;
     __builtin_memcpy(&disp, is + 1, sizeof disp);
-    return is[0] == byte && p->address + JUMP_BYTES + (uintptr_t)(intptr_t)disp == p->stub;
+    return is[0] == p->original && p->address + JUMP_BYTES + (uintptr_t)(intptr_t)disp == p->stub;
 }
 
-/* Switch p on. Returns false if the bytes are not the program's: a debugger may have put its own
- * there, or is attached, and may do so at any time. */
+/* Switch p on, also if it is on and `lissom gdb` has restored its code. Returns false if its bytes
+ * are not the program's: a debugger may have put its own there. */
 static bool switch_on(struct spin_site *p)
 {
-    if (sched.traced || !leads_to_stub(p, p->original) || !write_byte(p, JUMP))
+    if (!is_restored(p) || !write_byte(p, JUMP))
         return false;
     set_state(p, SITE_ON);
     count(spin_sites);
@@ -291,7 +296,7 @@ static bool known(const struct spin_result *r)
     struct spin_site *p = r->trail_length == SPIN_TRAIL ? site_in(r->loop) : NULL;
     for (uint32_t i = 0; !p && i < candidates_in(r); i++)
         p = site_of(candidate_in(r, i));
-    if (p && state_of(p) == SITE_OFF)
+    if (p && may_be_on(p))
         switch_on(p);
     return p;
 }
@@ -345,9 +350,9 @@ void spin_site_take(bool (*find)(const void *argument, struct spin_site_note *no
     struct spin_site_note note;
     struct spin_range place;
     lock_take(&making);
-    if (!sched.traced && find(argument, &note, &place)) {
+    if (find(argument, &note, &place)) {
         struct spin_site *p = site_of(note.address);
-        if (p && state_of(p) == SITE_OFF)
+        if (p && may_be_on(p))
             switch_on(p);
         if (!p && !site_in(note.of_loop) && make(&note, &place, NULL)) {
             site_of(note.address)->foreign = true;
@@ -357,7 +362,8 @@ void spin_site_take(bool (*find)(const void *argument, struct spin_site_note *no
     lock_drop(&making);
 }
 
-/* Switch off all sites that are on, or, if only_retiring, those asked to retire, for good. */
+/* Switch off all sites, or, if only_retiring, those asked to retire, for good. A site that is off
+ * may have a jump: a debugger has restored what was below its breakpoint. */
 static void switch_off(bool only_retiring)
 {
     if (!sites_used())
@@ -365,14 +371,15 @@ static void switch_off(bool only_retiring)
     lock_take(&making);
     for (uint32_t i = 0; i < used; i++) {
         struct spin_site *p = &sites[i];
-        uint8_t state = state_of(p);
-        if (state != SITE_RETIRING && (only_retiring || state != SITE_ON))
+        bool retires = state_of(p) == SITE_RETIRING;
+        if (!is_live(p) || (only_retiring && !retires))
             continue;
         if (has_byte(p, JUMP))
             write_byte(p, p->original);
-        set_state(p, only_retiring ? SITE_RETIRED : SITE_OFF);
-        if (only_retiring && p->loop)
+        if (retires && p->loop)
             p->loop->retired = 1;
+        if (retires || may_be_on(p))
+            set_state(p, retires ? SITE_RETIRED : SITE_OFF);
     }
     lock_drop(&making);
 }
@@ -423,7 +430,7 @@ void spin_sites_serve(void)
         return;
     struct lissom_loop *loop = spin_loop_seen(&asked.result);
     lock_take(&making);
-    if (asked.site && !asked.stale && !sched.traced)
+    if (asked.site && !asked.stale && !task_is_traced((int32_t)prim_syscall3(SYS_gettid, 0, 0, 0)))
         site_make(&asked.result, loop);
     lock_drop(&making);
     __atomic_store_n(&asked.state, 0, __ATOMIC_RELEASE);
