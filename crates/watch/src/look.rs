@@ -206,10 +206,7 @@ impl Watch {
         let has_run = known.cpu != Some(cpu) || stat.state == 'R';
         if has_run {
             // After an exec, the process may be under lissom, or not any more.
-            let before = std::mem::replace(&mut known.runtime, presence(process));
-            if known.runtime != before {
-                known.waits = Waits::default();
-            }
+            known.runtime = presence(process);
             known.command = command(process);
             known.totals = known.threads.look(pid).unwrap_or(known.totals);
             if self.looks_at_waits {
@@ -264,7 +261,8 @@ fn presence(process: &Process) -> Presence {
 impl Known {
     fn look_at_waits(&mut self, pid: u32) {
         if self.runtime != Presence::NotAllowed {
-            self.waits.look(pid, self.runtime == Presence::Yes);
+            let publishes = self.runtime == Presence::Yes && self.live.is_some();
+            self.waits.look(pid, publishes);
         }
     }
 

@@ -1,6 +1,6 @@
 //! System calls and futexes in which threads wait, by samples. `/proc/PID/task/TID/syscall` shows
-//! the system call in which a thread is blocked. Under lissom, futex calls are left out: most are
-//! those of the runtime, which counts the program's waits itself.
+//! the system call in which a thread is blocked. Futex calls are left out if the runtime publishes
+//! its statistics: most are its own, and it counts the program's waits itself.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -22,6 +22,8 @@ const STACK_WORDS: usize = 48;
 #[derive(Default)]
 pub struct Waits {
     looks: u32,
+    /// Futex calls are left out.
+    is_under_lissom: bool,
     /// Number of threads over all scans, by system call.
     calls: BTreeMap<i64, u64>,
     futexes: HashMap<u64, Lock>,
@@ -55,6 +57,9 @@ impl Waits {
     /// Scan the threads of process `pid`. Costs about 10 us for each thread, and 20 for a new
     /// futex.
     pub fn look(&mut self, pid: u32, is_under_lissom: bool) {
+        if is_under_lissom != self.is_under_lissom {
+            *self = Waits { is_under_lissom, ..Waits::default() };
+        }
         let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return };
         self.looks += 1;
         for task in tasks.flatten() {
