@@ -19,7 +19,7 @@ static const Elf64_Ehdr *libc_object(struct object *o)
 {
     for (struct link_map *m = &_r_debug ? _r_debug.r_map : NULL; m; m = m->l_next) {
         const Elf64_Ehdr *e = (const Elf64_Ehdr *)m->l_addr;
-        if (m->l_name && same(elf_basename(m->l_name), "libc.so.6") &&
+        if (e && m->l_name && same(elf_basename(m->l_name), "libc.so.6") &&
             !__builtin_memcmp(e->e_ident, ELFMAG, SELFMAG))
             return e->e_phoff == sizeof *e && elf_object(o, m->l_name, m->l_addr,
                                                          (const Elf64_Phdr *)(e + 1), e->e_phnum)

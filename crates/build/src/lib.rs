@@ -7,7 +7,7 @@ use std::process::Command;
 pub mod bpf;
 
 /// Return the folder of the whole project. Read at run time: another clone with the same
-/// CARGO_TARGET_DIR may have compiled the build script.
+/// CARGO_TARGET_DIR may have compiled the build script. (cargo may still miss changes then.)
 pub fn root() -> PathBuf {
     let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     package.ancestors().nth(2).expect("a folder of crates/").to_path_buf()
