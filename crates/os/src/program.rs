@@ -232,11 +232,17 @@ pub fn kind(path: &Path) -> io::Result<Kind> {
     Ok(elf::classify(&ReadCache::new(file)))
 }
 
+/// glibc's loader.
+const LOADER: &str = "ld-linux-x86-64.so.2";
+
 fn unsuitable(path: &Path, elf: &Elf) -> Option<Reason> {
     let shown = path.display();
     let reason = |text: String, children| Some(Reason { text, children });
     let Some(loader) = &elf.interpreter else {
-        // This is the loader itself, or a static program.
+        if path.file_name() == Some(OsStr::new(LOADER)) {
+            return None; // `ld-linux-x86-64.so.2 ./program` obeys LD_PRELOAD
+        }
+        // A static program, or a library.
         let text = if elf.needed.is_empty() {
             "is statically linked"
         } else {
@@ -244,7 +250,7 @@ fn unsuitable(path: &Path, elf: &Elf) -> Option<Reason> {
         };
         return reason(format!("{shown} {text}; LD_PRELOAD has no effect on it"), true);
     };
-    if !loader.ends_with("/ld-linux-x86-64.so.2") {
+    if Path::new(loader).file_name() != Some(OsStr::new(LOADER)) {
         let libc = if loader.contains("/ld-musl-") { "musl" } else { "a libc other than glibc" };
         // The loader of another libc fails on a library made for glibc.
         return reason(format!("{shown} uses {libc} ({loader})"), false);
