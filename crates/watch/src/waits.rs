@@ -7,10 +7,10 @@ use std::fs;
 use std::os::unix::fs::FileExt as _;
 
 use serde::Serialize;
-use syscalls::Sysno;
 
 use super::live::is_monitor;
 use super::told::Lock;
+use super::trace::{self, Futex, calls};
 
 /// Futexes kept of a process. Those on the stacks of threads are many, and of no interest.
 const KEPT: usize = 256;
@@ -25,7 +25,7 @@ pub struct Waits {
     /// Futex calls are left out.
     is_under_lissom: bool,
     /// Number of threads over all scans, by system call.
-    calls: BTreeMap<i64, u64>,
+    calls: BTreeMap<u32, u64>,
     futexes: HashMap<u64, Lock>,
 }
 
@@ -40,7 +40,7 @@ pub struct BlockedIn {
 /// A thread that is blocked in a system call.
 #[derive(Debug, PartialEq, Eq)]
 struct Blocked {
-    number: i64,
+    number: u32,
     /// None: it waits for something else than a futex.
     futex: Option<Waiter>,
 }
@@ -65,7 +65,7 @@ impl Waits {
         for task in tasks.flatten() {
             let asked = fs::read_to_string(task.path().join("syscall"));
             let Some(blocked) = asked.ok().and_then(|text| blocked(&text)) else { continue };
-            let is_futex = blocked.number == libc::SYS_futex;
+            let is_futex = i64::from(blocked.number) == libc::SYS_futex;
             if is_under_lissom && (is_futex || is_monitor(&task.path())) {
                 continue;
             }
@@ -96,7 +96,7 @@ impl Waits {
         let mut calls: Vec<BlockedIn> = self
             .calls
             .iter()
-            .map(|(&number, &n)| BlockedIn { call: name(number), threads: n as f64 / looks })
+            .map(|(&number, &n)| BlockedIn { call: calls::name(number), threads: n as f64 / looks })
             .collect();
         calls.sort_by(|a, b| b.threads.total_cmp(&a.threads));
         calls
@@ -116,28 +116,11 @@ impl Waits {
     }
 }
 
-fn name(number: i64) -> String {
-    let known = usize::try_from(number).ok().and_then(Sysno::new);
-    known.map_or_else(|| format!("system call {number}"), |call| call.name().to_string())
-}
-
-/// Parse `NUMBER ARGUMENT... STACK INSTRUCTION`, with six arguments. None: the thread runs, or is
-/// not in a system call.
+/// Parse a line of /proc. None: the thread runs, or is not in a system call.
 fn blocked(text: &str) -> Option<Blocked> {
-    let hex = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
-    let mut words = text.split_whitespace();
-    let number: i64 = words.next()?.parse().ok()?;
-    let rest: Vec<u64> = words.map_while(hex).collect();
-    let [futex, operation, _, _, _, _, stack, instruction] = rest[..] else { return None };
-    let command = (operation as i32) & !(libc::FUTEX_PRIVATE_FLAG | libc::FUTEX_CLOCK_REALTIME);
-    let waits = [
-        libc::FUTEX_WAIT,
-        libc::FUTEX_WAIT_BITSET,
-        libc::FUTEX_LOCK_PI,
-        libc::FUTEX_LOCK_PI2,
-        libc::FUTEX_WAIT_REQUEUE_PI,
-    ];
-    let is_wait = number == libc::SYS_futex && waits.contains(&command);
+    let (Some(number), words) = trace::call(text)? else { return None };
+    let [futex, operation, _, _, _, _, stack, instruction] = words[..] else { return None };
+    let is_wait = i64::from(number) == libc::SYS_futex && Futex::waits(operation as u32);
     let futex = is_wait.then_some(Waiter { futex, stack, instruction });
     Some(Blocked { number, futex })
 }
@@ -171,7 +154,7 @@ mod tests {
         for other in ["running\n", "-1 0x7ffc10 0x7f3b20\n", "202 0x55d0 0x80", ""] {
             assert_eq!(blocked(other), None, "{other}");
         }
-        assert_eq!([0, 202, 9999].map(name), ["read", "futex", "system call 9999"]);
+        assert_eq!([0, 202, 9999].map(calls::name), ["read", "futex", "system call 9999"]);
     }
 
     #[test]

@@ -6,7 +6,7 @@ pub mod calls;
 mod sample;
 
 pub use bpf::{Shared, Tracing};
-pub use sample::Scan;
+pub use sample::{Scan, call};
 
 /// Name of a thread: bytes up to the first NUL.
 pub type Name = [u8; 16];
@@ -60,7 +60,7 @@ pub struct Waker {
 }
 
 /// A futex call that waits, and the words at its futex.
-struct Futex {
+pub struct Futex {
     address: u64,
     operation: u32,
     value: u32,
@@ -71,7 +71,7 @@ struct Futex {
 
 impl Futex {
     /// Return whether the call waits, and does not wake.
-    fn waits(operation: u32) -> bool {
+    pub fn waits(operation: u32) -> bool {
         let waits = [
             libc::FUTEX_WAIT,
             libc::FUTEX_WAIT_BITSET,

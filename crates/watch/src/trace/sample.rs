@@ -74,7 +74,7 @@ impl Scan {
 
 /// Parse `NUMBER ARGUMENT...`, or `-1` for a thread that waits outside of a system call. None: the
 /// thread runs.
-fn call(text: &str) -> Option<(Option<u32>, Vec<u64>)> {
+pub fn call(text: &str) -> Option<(Option<u32>, Vec<u64>)> {
     let hex = |word: &str| u64::from_str_radix(word.strip_prefix("0x")?, 16).ok();
     let mut words = text.split_whitespace();
     let number: i64 = words.next()?.parse().ok()?;
